@@ -348,6 +348,10 @@ TinyModel& TinyModel::make() {
     if (sizes.temperature.scale > 0) scaling["mscale"] = scaling["mscale_all_dim"] = 1.0;
     config["rope_scaling"] = scaling;
   }
+  if (says_ropes_by_kind(*arch)) {
+    config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", sizes.rope.base}}},
+                                 {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", sizes.local_rope->base}}}};
+  }
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
   say_full_layers();
@@ -731,7 +735,7 @@ std::vector<const ArchSpec*> plain_architectures() {
   std::erase_if(plain, [](const ArchSpec* arch) {
     const bool llama_norms = arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::attention_norm)->hf == archs::llama.find(Role::attention_norm)->hf;
     const bool scales = arch->find(Field::embedding_scale) != nullptr || arch->scales_embedding || arch->find(Field::temperature_scale) != nullptr;
-    return !arch->causal || arch->encodes || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
+    return !arch->causal || arch->encodes || arch->latent || arch->full_attention_step > 0 || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
   });
   return plain;
 }

@@ -124,10 +124,12 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     // DeepSeek V2 and V3 share a name, and differ in how they score experts.
     const bool scores = function != 0 && candidate->router.score == score_of(function) && (arch == nullptr || arch->router.score != candidate->router.score);
     const bool marked = !candidate->gguf_mark.empty();
+    // GPT-NeoX's with halves one after the other.
+    const bool halves = candidate->says_parallel && file.boolean(*name + ".use_parallel_residual") == candidate->parallel;
     // BERT and DistilBERT share a name: the second has no token types.
     const TensorKey* types = arch == nullptr ? nullptr : arch->find(Role::token_type_embedding);
     const bool untyped = types != nullptr && candidate->find(Role::token_type_embedding) == nullptr && file.find(types->gguf) == nullptr;
-    if (arch == nullptr || marked || untyped || (candidate->name == *name && !windowed && arch->gguf_mark.empty()) || scores || steps) arch = candidate;
+    if (arch == nullptr || marked || halves || untyped || (candidate->name == *name && !windowed && arch->gguf_mark.empty()) || scores || steps) arch = candidate;
   }
   if (arch == nullptr) {
     fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");

@@ -509,9 +509,6 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   if (const auto limit = number_at(json, "swiglu_limit", place); limit && c.gate == ops::Gate::clamped_silu && *limit != 7) {
     fail(Errc::unsupported, place, ": swiglu_limit: expected 7, found ", *limit);
   }
-  if (arch.says_parallel && flag_at(json, "use_parallel_residual", place, arch.parallel) != arch.parallel) {
-    fail(Errc::unsupported, place, ": use_parallel_residual: expected ", arch.parallel ? "true" : "false", " of a model of type ", arch.name);
-  }
   if (arch.says_rope) {
     const std::string positions = text_at(json, "position_embedding_type", place, "nope");
     if (positions != "rope" && positions != "nope") fail(Errc::unsupported, place, ": position_embedding_type: expected rope or nope, found ", printable(positions));

@@ -38,6 +38,12 @@ inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
 /// What layer_types calls layers with a window.
 [[nodiscard]] inline std::string_view window_type(const ArchSpec& arch) noexcept { return arch.chunks_windows ? "chunked_attention" : "sliding_attention"; }
 
+/// Whether config.json says ropes by kind of layer, in rope_parameters.
+[[nodiscard]] inline bool says_ropes_by_kind(const ArchSpec& arch) {
+  const ConfigKey* local = arch.find(Field::local_rope_base);
+  return local != nullptr && local->hf.empty() && !arch.proportional_rope;
+}
+
 /// What a list of numbers of each layer is called, which our files alone have: ours where the architecture's folders have no such number.
 [[nodiscard]] inline std::string_view list_key(const ArchSpec& arch, Field field) {
   const ConfigKey* key = arch.find(field);

@@ -37,6 +37,18 @@ void write_full_layers(const ModelConfig& c, Json& json) {
   if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
 }
 
+/// Ropes in the newer words: what was written as rope_scaling turns layers without a window.
+void write_ropes_by_kind(const ModelConfig& c, Json& json) {
+  Json full = {{"rope_type", "default"}};
+  if (const Json* scaling = json.find("rope_scaling")) {
+    for (const auto& [key, value] : scaling->items()) full[std::string(key)] = value;
+    json["rope_scaling"] = nullptr;
+  }
+  full["rope_theta"] = c.rope.base;
+  json["rope_parameters"]["full_attention"] = full;
+  if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
+}
+
 /// A classifier's labels, and what stands for a text.
 void write_class(const ModelConfig& c, Json& json) {
   if (c.token_types > 0) json["type_vocab_size"] = c.token_types;
@@ -110,7 +122,6 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   for (const ArchSpec* other : architectures) {
     if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
   }
-  if (c.arch->says_parallel) json["use_parallel_residual"] = c.arch->parallel;
   if (!c.arch->softmax_key.empty()) json[c.arch->softmax_key] = c.router.score != nn::RouterScore::sigmoid;
   if (!c.arch->window_layers_key.empty()) {
     Json& layout = json[c.arch->window_layers_key] = Json::array();
@@ -172,6 +183,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     if (c.temperature.scale > 0 && c.arch->temperature.scale == 0) s["llama_4_scaling_beta"] = c.temperature.scale;
     json["rope_scaling"] = s;
   }
+  if (says_ropes_by_kind(*c.arch)) write_ropes_by_kind(c, json);
   // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
   const bool said = c.arch->proportional_rope && detail::proportional_pairs(r);
   if (!r.divisors.empty() && !said && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;

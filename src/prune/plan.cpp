@@ -48,6 +48,9 @@ void check(const Removal& removal, const ModelConfig& config) {
   if (config.arch->recurrent != MixerKind::none && !of_mixtures) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": in a model with recurrent layers: not yet; what works: experts, layers, and single weights by wanda, sparsegpt or magnitude");
   }
+  if (config.is_latent() && (removal.part == Part::heads || removal.part == Part::hidden)) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of latent attention: not yet; what works: channels, experts, layers, and single weights");
+  }
   if (config.alibi > 0 && removal.part == Part::heads) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": ALiBi's slopes follow from the number of heads; what works: layers, channels, and single weights");
   }

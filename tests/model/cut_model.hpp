@@ -24,7 +24,8 @@ inline constexpr PartsOfTensor parts_of_tensors[] = {
     {"self_attn.v_proj.weight", false, false, false}, {"self_attn.o_proj.weight", true, false, true},
     {"self_attn.q_proj.bias", false, false, true},   {"self_attn.k_proj.bias", false, false, false},
     {"self_attn.v_proj.bias", false, false, false},  {"mlp.gate_proj.weight", false, true, false},
-    {"mlp.up_proj.weight", false, true, false},      {"mlp.down_proj.weight", true, true, false}};
+    {"mlp.up_proj.weight", false, true, false},      {"mlp.down_proj.weight", true, true, false},
+    {"mlp.gate_proj.bias", false, true, false},      {"mlp.up_proj.bias", false, true, false}};
 
 /// Calls f(tensor, its parts in that layer, neighbors a part).
 template <class F>

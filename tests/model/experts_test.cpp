@@ -117,7 +117,7 @@ TEST_CASE("each part of a sparse layer counts") {
       return distance(logits, changed.logits(tokens)) > 100 * experts_tolerance;
     };
     // A softmax of the chosen has the sum of 1. A norm behind the experts takes what all weights are multiplied by away.
-    const bool normed = arch->find(Role::expert_out_norm, true) != nullptr;
+    const bool normed = arch->find(Role::expert_out_norm, true) != nullptr || (arch->find(Role::ffn_out_norm, true) != nullptr && arch->find(Field::shared_experts) == nullptr);
     if (!normed && arch->router.score != nn::RouterScore::softmax_of_chosen) CHECK(differs([](auto& r) { r.router.renormalize = !r.router.renormalize; }));
     CHECK(differs([](auto& r) { r.router.used = 1; }));
     CHECK(differs([](auto& r) { r.router.score = r.router.score == reference::Score::sigmoid ? reference::Score::softmax : reference::Score::sigmoid; }));

@@ -417,12 +417,17 @@ TEST_CASE("GGUF files with q, k and v in one tensor are read, too") {
   CHECK(logits_of(Model::load(folder / "joined.gguf"), tokens) == logits);
 }
 
-TEST_CASE("layers side by side where the architecture has them one after the other are refused, and the other way round") {
-  for (const ArchSpec* arch : {&archs::gpt_neox, &archs::stablelm}) {
-    TinyModel tiny{.arch = arch};
-    tiny.make();
-    tiny.config["use_parallel_residual"] = !arch->parallel;
-    has(error_of([&] { (void)parse_hf_config(tiny.config.dump(), "config.json"); }), "config.json: use_parallel_residual: expected ");
+TEST_CASE("halves side by side or one after the other, as files say; what an architecture has not is refused") {
+  TinyModel tiny{.arch = &archs::stablelm};
+  tiny.make();
+  tiny.config["use_parallel_residual"] = true;
+  has(error_of([&] { (void)parse_hf_config(tiny.config.dump(), "config.json"); }), "config.json: use_parallel_residual: expected false of a model of type stablelm, found true");
+  for (const ArchSpec* arch : {&archs::gpt_neox, &archs::gpt_neox_sequential}) {
+    TinyModel neox{.arch = arch};
+    neox.make();
+    CHECK(parse_hf_config(neox.config.dump(), "config.json").arch == arch);
+    neox.config["use_parallel_residual"] = !arch->parallel;
+    CHECK(parse_hf_config(neox.config.dump(), "config.json").arch == (arch->parallel ? &archs::gpt_neox_sequential : &archs::gpt_neox));
   }
 }
 

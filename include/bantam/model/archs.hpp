@@ -28,6 +28,7 @@
 #include "bantam/model/archs/granite_hybrid.hpp"
 #include "bantam/model/archs/granite_moe.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
+#include "bantam/model/archs/jais2.hpp"
 #include "bantam/model/archs/kimi_linear.hpp"
 #include "bantam/model/archs/lfm2.hpp"
 #include "bantam/model/archs/llama.hpp"
@@ -79,6 +80,8 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::falcon_h1, &archs::falcon_h1_plain, &archs::kimi_linear,
                                                     &archs::ernie4_5, &archs::hunyuan_dense, &archs::seed_oss, &archs::exaone4, &archs::glm, &archs::arcee,
                                                     &archs::dots1, &archs::solar_open, &archs::exaone_moe, &archs::hy_v3,
+                                                    &archs::llama_biased, &archs::helium, &archs::cwm, &archs::ministral, &archs::gpt_neox_sequential, &archs::hyperclovax, &archs::vaultgemma,
+                                                    &archs::flex_olmo, &archs::mellum, &archs::youtu, &archs::jais2, &archs::nemotron,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

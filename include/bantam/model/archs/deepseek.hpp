@@ -97,4 +97,34 @@ inline constexpr ArchSpec glm4_moe_lite{
     .more_config = deepseek_config,
 };
 
+/// What of DeepSeek's a model without experts has. GGUF files count its layers as dense ones, which are DeepSeek's first.
+inline constexpr ConfigKey youtu_config[] = {
+    {Field::kv_heads, "num_key_value_heads", ""},
+    {Field::latent_heads, "", "attention.head_count_kv"},
+    {Field::q_rank, "q_lora_rank", "attention.q_lora_rank"},
+    {Field::kv_rank, "kv_lora_rank", "attention.kv_lora_rank"},
+    {Field::nope_dim, "qk_nope_head_dim", ""},
+    {Field::rope_dim, "qk_rope_head_dim", "rope.dimension_count"},
+    {Field::head_dim, "", "attention.key_length_mla"},
+    {Field::value_dim, "v_head_dim", "attention.value_length_mla"},
+    {Field::latent_key_dim, "", "attention.key_length"},
+    {Field::latent_value_dim, "", "attention.value_length"},
+    {Field::dense_layers, "", "leading_dense_block_count"},
+};
+
+/// Youtu-LLM 2B: latent attention and MLPs.
+inline constexpr ArchSpec youtu{
+    .name = "youtu",
+    .hf_class = "YoutuForCausalLM",
+    .paper = "arXiv:2512.24618",
+    .gguf = "deepseek2",
+    .latent = true,
+    .pairs = nn::RopePairs::adjacent,
+    .default_tied = true,
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = deepseek_attention,
+    .more_config = youtu_config,
+};
+
 }  // namespace bantam::inline v0::archs

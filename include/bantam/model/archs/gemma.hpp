@@ -68,6 +68,19 @@ inline constexpr ArchSpec gemma2{
     .more_config = gemma2_config,
 };
 
+inline constexpr TensorKey vaultgemma_tensors[] = {{Role::ffn_norm, "model.layers.{}.pre_feedforward_layernorm.weight", "blk.{}.ffn_norm.weight"}};
+
+/// VaultGemma 1B: Gemma 2 without the norms behind the halves.
+inline constexpr ArchSpec vaultgemma = [] {
+  ArchSpec spec = gemma2;
+  spec.name = "vaultgemma";
+  spec.hf_class = "VaultGemmaForCausalLM";
+  spec.paper = "arXiv:2510.15001";
+  spec.layers_scaled_by_dim = 0;
+  spec.more_tensors = vaultgemma_tensors;
+  return spec;
+}();
+
 inline constexpr std::string_view gemma3_classes[] = {"Gemma3TextForSequenceClassification", "Gemma3TextModel"};
 /// Else EmbeddingGemma.
 inline constexpr ConfigChoice gemma3_choices[] = {{"use_bidirectional_attention", 0, 0}};

@@ -1,4 +1,5 @@
-// GPT-NeoX and Pythia: attention and MLP side by side behind layer norms of their own, q, k and v in one tensor head by head.
+// GPT-NeoX and Pythia: attention and MLP side by side behind layer norms of their own, q, k and v in one tensor head by head; RedPajama INCITE
+// with one after the other.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
@@ -42,6 +43,8 @@ inline constexpr TensorKey gpt_neox_tensors[] = {
     {Role::down_bias, "gpt_neox.layers.{}.mlp.dense_4h_to_h.bias", "blk.{}.ffn_down.bias"},
 };
 
+inline constexpr ConfigChoice gpt_neox_choices[] = {{"use_parallel_residual", 1, 1}}, gpt_neox_sequential_choices[] = {{"use_parallel_residual", 0, 1}};
+
 inline constexpr ArchSpec gpt_neox{
     .name = "gpt_neox",
     .hf_class = "GPTNeoXForCausalLM",
@@ -53,10 +56,19 @@ inline constexpr ArchSpec gpt_neox{
     .default_rope_part = 0.25,
     .gate = ops::Gate::gelu_erf,
     .says_parallel = true,
+    .choices = gpt_neox_choices,
     .config = llama_config,
     .tensors = gpt_neox_tensors,
     .more_tensors = {},
     .more_config = gpt_neox_config,
 };
+
+/// RedPajama INCITE: the MLP reads what attention has added to.
+inline constexpr ArchSpec gpt_neox_sequential = [] {
+  ArchSpec spec = gpt_neox;
+  spec.parallel = false;
+  spec.choices = gpt_neox_sequential_choices;
+  return spec;
+}();
 
 }  // namespace bantam::inline v0::archs

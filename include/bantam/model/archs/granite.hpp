@@ -23,4 +23,22 @@ inline constexpr ArchSpec granite{
     .more_config = granite_config,
 };
 
+inline constexpr TensorKey hyperclovax_tensors[] = {
+    {Role::attention_out_norm, "model.layers.{}.post_norm1.weight", "blk.{}.post_attention_norm.weight"},
+    {Role::ffn_out_norm, "model.layers.{}.post_norm2.weight", "blk.{}.post_ffw_norm.weight"},
+};
+inline constexpr ConfigChoice hyperclovax_choices[] = {{"use_post_norm", 1, 0}, {"attention_bias", 0, 0}, {"mlp_bias", 0, 0}};
+
+/// HyperCLOVA X SEED Think 14B: Granite's scales, and norms behind the halves, too.
+inline constexpr ArchSpec hyperclovax = [] {
+  ArchSpec spec = granite;
+  spec.name = "hyperclovax";
+  spec.hf_class = "HyperCLOVAXForCausalLM";
+  spec.paper = "arXiv:2506.22403";
+  spec.gguf_pairs = spec.pairs;
+  spec.choices = hyperclovax_choices;
+  spec.more_tensors = hyperclovax_tensors;
+  return spec;
+}();
+
 }  // namespace bantam::inline v0::archs

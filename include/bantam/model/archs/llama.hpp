@@ -45,14 +45,61 @@ inline constexpr TensorKey llama_biases[] = {
     {Role::o_bias, "model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias", Presence::optional},
 };
 
+inline constexpr ConfigChoice llama_choices[] = {{"mlp_bias", 0, 0}}, llama_biased_choices[] = {{"mlp_bias", 1, 0}};
+
 inline constexpr ArchSpec llama{
     .name = "llama",
     .hf_class = "LlamaForCausalLM",
     .paper = "arXiv:2302.13971, arXiv:2407.21783",
     .gguf_pairs = nn::RopePairs::adjacent,
+    .choices = llama_choices,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = llama_biases,
 };
+
+inline constexpr TensorKey llama_mlp_biases[] = {
+    {Role::gate_bias, "model.layers.{}.mlp.gate_proj.bias", "blk.{}.ffn_gate.bias"},
+    {Role::up_bias, "model.layers.{}.mlp.up_proj.bias", "blk.{}.ffn_up.bias"},
+    {Role::down_bias, "model.layers.{}.mlp.down_proj.bias", "blk.{}.ffn_down.bias"},
+};
+inline constexpr auto llama_all_biases = joined(llama_mlp_biases, llama_biases);
+
+/// Granite Code 3B and 8B: Llama with biases of MLPs, too.
+inline constexpr ArchSpec llama_biased = [] {
+  ArchSpec spec = llama;
+  spec.paper = "arXiv:2405.04324";
+  spec.gguf_mark = "blk.0.ffn_down.bias";
+  spec.choices = llama_biased_choices;
+  spec.more_tensors = llama_all_biases;
+  return spec;
+}();
+
+/// Helium 2B: Llama whose folders have the elements that rope turns beside each other.
+inline constexpr ArchSpec helium = [] {
+  ArchSpec spec = llama;
+  spec.name = "helium";
+  spec.hf_class = "HeliumForCausalLM";
+  spec.paper = "https://huggingface.co/kyutai/helium-1-2b";
+  spec.pairs = nn::RopePairs::adjacent;
+  spec.default_norm_eps = 1e-8;
+  spec.default_rope_base = 100000;
+  return spec;
+}();
+
+/// Code World Model 32B: the first of four layers sees everything, the others have a window.
+inline constexpr ArchSpec cwm = [] {
+  ArchSpec spec = llama;
+  spec.name = "cwm";
+  spec.hf_class = "CwmForCausalLM";
+  spec.paper = "arXiv:2510.02387";
+  spec.gguf_pairs = spec.pairs;
+  spec.default_norm_eps = 1e-5;
+  spec.default_rope_base = 1000000;
+  spec.full_attention_step = 4;
+  spec.full_layers_lead = true;
+  spec.more_tensors = {};
+  return spec;
+}();
 
 }  // namespace bantam::inline v0::archs

@@ -16,4 +16,17 @@ inline constexpr ArchSpec mistral{
     .more_tensors = {},
 };
 
+/// Ministral 8B as transformers has it: a kind for each layer, with the window or without.
+inline constexpr ArchSpec ministral = [] {
+  ArchSpec spec = mistral;
+  spec.name = "ministral";
+  spec.hf_class = "MinistralForCausalLM";
+  spec.paper = "https://mistral.ai/news/ministraux";
+  spec.gguf = {};
+  spec.gguf_pairs = spec.pairs;
+  spec.full_attention_step = 4;
+  spec.full_layers_lead = true;
+  return spec;
+}();
+
 }  // namespace bantam::inline v0::archs

@@ -67,4 +67,27 @@ inline constexpr ArchSpec qwen3_moe{
     .more_config = qwen3_moe_config,
 };
 
+inline constexpr ConfigKey mellum_numbers[] = {
+    {Field::sparse_step, "", ""},
+    {Field::rope_base, "", "rope.freq_base"},
+    {Field::local_rope_base, "", "rope.freq_base_swa"},
+};
+inline constexpr auto mellum_config = joined(mellum_numbers, qwen3_moe_config);
+
+/// Mellum 2 (12B-A2.5B): Qwen3-MoE with windows, whose layers have a rope of their own.
+inline constexpr ArchSpec mellum = [] {
+  ArchSpec spec = qwen3_moe;
+  spec.name = "mellum";
+  spec.hf_class = "MellumForCausalLM";
+  spec.paper = "https://huggingface.co/JetBrains";
+  spec.gguf = {};
+  spec.default_rope_base = 500000;
+  spec.full_attention_step = 4;
+  spec.window_rope = nn::LayerRope::local;
+  spec.default_local_rope_base = 10000;
+  spec.names_feed_forwards = true;
+  spec.more_config = mellum_config;
+  return spec;
+}();
+
 }  // namespace bantam::inline v0::archs

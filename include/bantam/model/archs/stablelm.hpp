@@ -18,6 +18,8 @@ inline constexpr TensorKey stablelm_tensors[] = {
     {Role::v_bias, "model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias", Presence::optional},
 };
 
+inline constexpr ConfigChoice stablelm_choices[] = {{"use_parallel_residual", 0, 0}};
+
 inline constexpr ArchSpec stablelm{
     .name = "stablelm",
     .hf_class = "StableLmForCausalLM",
@@ -26,6 +28,7 @@ inline constexpr ArchSpec stablelm{
     .default_norm_eps = 1e-5,
     .default_rope_part = 0.25,
     .says_parallel = true,
+    .choices = stablelm_choices,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = stablelm_tensors,
