@@ -98,6 +98,12 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::ffn_norm_bias: return layer + "post_attention_layernorm.bias";
     case Role::up_bias: return layer + "mlp.up_proj.bias";
     case Role::down_bias: return layer + "mlp.down_proj.bias";
+    case Role::attention_gate: return layer + "self_attn.gate_proj.weight";
+    case Role::index_q:
+    case Role::index_k:
+    case Role::index_weights:
+    case Role::index_k_norm:
+    case Role::index_k_norm_bias: return message(layer, "self_attn.indexer.", static_cast<int>(id.role));
     case Role::attention_out_norm: return layer + "attention_out_norm";
     case Role::ffn_out_norm: return layer + "ffn_out_norm";
     case Role::latent_down: return layer + "mlp.latent_down.weight";
@@ -270,6 +276,7 @@ TinyModel& TinyModel::make() {
   }
   const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || (arch->find(Field::rope_dim) != nullptr && !arch->find(Field::rope_dim)->hf.empty()));
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
+  if (arch->find(Field::index_used) != nullptr) sizes.index = {.heads = 3, .dim = 64, .used = index_used, .context = context}, sizes.context = std::min(context, index_used);
   if (arch->find(Field::expert_latent) != nullptr) sizes.expert_latent = expert_latent;
   if (arch->single_group) key_heads = 1;
   sizes.has_rope = !arch->learns_positions() && (!arch->says_rope || turned);
@@ -285,6 +292,7 @@ TinyModel& TinyModel::make() {
     // Over half a window of the context: what is asked of tiny models comes to several steps.
     sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 8, sizes.rope.attention_factor = 1;
     sizes.temperature = {.scale = 0.3, .length = 8};
+    if (arch->latent) sizes.rope.score_mscale = 1;
   }
   if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
   if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
@@ -553,7 +561,7 @@ GgufBuilder TinyModel::gguf() const {
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
     b.key(message(name, ".rope.scaling.type"), "yarn").key(message(name, ".rope.scaling.factor"), static_cast<float>(sizes.rope.factor));
     b.key(message(name, ".rope.scaling.original_context_length"), static_cast<std::uint32_t>(sizes.rope.original_context));
-    if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), 1.0F);
+    if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), arch->latent ? 0.1F : 1.0F);
   }
   if (arch->says_parallel) b.key(message(name, ".use_parallel_residual"), arch->parallel);
   if (!arch->causal) b.key(message(name, ".attention.causal"), false);
@@ -658,11 +666,12 @@ reference::Transformer TinyModel::reference() const {
   for (const LayerSpec& spec : specs) r.rotates.push_back(spec.rope != nn::LayerRope::none);
   if (arch->latent) {
     r.kv_rank = kv_rank, r.q_rank = q_rank, r.value_dim = value_dim, r.nope_dim = head_dim - sizes.rope.dim;
-    r.attention_scale = 1 / std::sqrt(static_cast<double>(head_dim));
+    r.attention_scale = std::pow(1 + 0.1 * sizes.rope.score_mscale * std::log(std::max(1.0, sizes.rope.factor)), 2) / std::sqrt(static_cast<double>(head_dim));
   }
   r.attention_in = scales.attention_in, r.attention_out = scales.attention_out, r.key_scale = scales.keys, r.space_in = scales.space_in, r.space_out = scales.space_out;
   r.gate_scale = scales.gate, r.down_scale = scales.down, r.space_scales.assign(scales.space.begin(), scales.space.end());
-  r.gates_output = arch->output_gate;
+  r.gates_output = arch->output_gate == nn::OutputGate::beside_queries;
+  r.plain_norms = arch->plain_norms;
   const nn::RecurrentLayer& recurrent = sizes.recurrent;
   r.recurrent = {static_cast<std::size_t>(recurrent.key_heads), static_cast<std::size_t>(recurrent.value_heads), static_cast<std::size_t>(recurrent.key_dim),
                  static_cast<std::size_t>(recurrent.value_dim), recurrent.taps};

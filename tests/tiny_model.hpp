@@ -58,6 +58,7 @@ struct TinyModel {
   std::optional<Pooling> pooling = {};
   std::vector<PooledLayer> pooled_layers = {};  ///< behind it; folders have them in files of their own: write_modules()
   bool tied = false;
+  std::int64_t index_used = 4096;  ///< tokens that sparse attention lets a query see
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
   bool drafts = false;  ///< has the layer that guesses tokens, where the architecture's files may

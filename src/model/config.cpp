@@ -164,6 +164,10 @@ void read_latent(const Source& source, ModelConfig& c) {
   if (c.rope.dim >= c.head_dim || c.rope.dim % 2 != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size below the head's ", c.head_dim, ", found ", c.rope.dim);
   }
+  if (c.arch->find(Field::index_used) != nullptr) {
+    c.index = {.heads = require_extent(source, Field::index_heads), .dim = require_extent(source, Field::index_dim), .used = require_extent(source, Field::index_used)};
+    if (c.index.heads > 1 << 16 || c.index.dim > 1 << 16) fail(Errc::corrupt, source.place, ": ", source.key(Field::index_heads), ": expected up to 65536 heads of up to 65536, found ", c.index.heads, " of ", c.index.dim);
+  }
   for (const auto& [field, size] : {std::pair{Field::kv_rank, c.kv_rank}, {Field::value_dim, c.value_dim}}) {
     if (size % panel_rows != 0 || size > 1 << 16) {
       fail(Errc::unsupported, source.place, ": ", source.key(field), ": expected a multiple of ", panel_rows, " up to 65536, found ", size);
@@ -295,6 +299,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
   }
   c.rope.original_context = c.context;
+  if (c.index.used > 0) c.index.context = std::exchange(c.context, std::min(c.context, c.index.used));
   read_scales(source, c);
   return c;
 }
@@ -343,6 +348,9 @@ void check_rope(const nn::RopeOptions& rope, const std::string& place) {
 namespace bantam::inline v0 {
 
 void check_positions(const ModelConfig& config, std::int64_t tokens, std::string_view what) {
+  if (config.index.used > 0 && tokens > config.index.used) {
+    fail(Errc::unsupported, what, ": expected at most the ", config.index.used, " tokens that sparse attention lets every token see, found ", tokens);
+  }
   if (!config.arch->learns_positions() || tokens <= config.context) return;
   fail(Errc::invalid_argument, what, ": expected at most the ", config.context, " tokens that the model has learned positions of, found ", tokens);
 }
@@ -507,7 +515,10 @@ FieldValue value_of(const ModelConfig& c, Field field) {
       return c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : unless(0, std::max(sparse.ffn, sparse.expert_ffn));
     case Field::ffn_factor: return c.ffn % c.dim == 0 ? FieldValue(c.ffn / c.dim) : FieldValue(static_cast<double>(c.ffn) / static_cast<double>(c.dim));
     case Field::vocab: return c.vocab;
-    case Field::context: return c.context;
+    case Field::context: return c.index.used > 0 ? c.index.context : c.context;
+    case Field::index_heads: return unless(0, c.index.heads);
+    case Field::index_dim: return unless(0, c.index.dim);
+    case Field::index_used: return unless(0, c.index.used);
     case Field::norm_eps: return c.norm_eps;
     case Field::rope_base: return c.rope.base;
     case Field::local_rope_base: return c.local_rope ? FieldValue(c.local_rope->base) : FieldValue();

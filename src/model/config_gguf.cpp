@@ -232,7 +232,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       c.rope.beta_slow = positive("yarn_beta_slow", c.rope.beta_slow);
       // 0.1 times what folders say; cosines and sines keep their length.
       if (arch->latent && file.value(prefix + "yarn_log_multiplier") != nullptr) {
-        c.rope.score_mscale = positive("yarn_log_multiplier", 0.1) * 10;
+        c.rope.score_mscale = static_cast<float>(positive("yarn_log_multiplier", 0.1) * 10);
         c.rope.attention_factor = 1;
       }
       // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.

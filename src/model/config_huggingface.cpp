@@ -302,7 +302,8 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Json& type = (*types)[static_cast<std::size_t>(i)];
     const bool sliding = type == window_type(*c.arch);
-    if (!sliding && type != "full_attention") {
+    const bool indexed = c.index.used > 0 && type == "deepseek_sparse_attention";
+    if (!sliding && !indexed && type != "full_attention") {
       fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
     }
     if (sliding && window == 0) fail(Errc::corrupt, place, ": layer_types[", i, "]: sliding_attention, expected sliding_window, found none");
@@ -514,7 +515,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
     if (positions != "rope" && positions != "nope") fail(Errc::unsupported, place, ": position_embedding_type: expected rope or nope, found ", printable(positions));
     c.has_rope = positions == "rope";
   }
-  if (arch.output_gate && !flag_at(json, "attn_output_gate", place, true)) fail(Errc::unsupported, place, ": attn_output_gate: expected true, found false");
+  if (arch.output_gate == nn::OutputGate::beside_queries && !flag_at(json, "attn_output_gate", place, true)) fail(Errc::unsupported, place, ": attn_output_gate: expected true, found false");
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
   c.scales_tied_logits = flag_at(json, "scale_decoder_outputs", place, arch.scales_tied_logits);
   if (flag_at(json, "attention_bias", place, false) && arch.proportional_rope) fail(Errc::unsupported, place, ": attention_bias: expected false, found true");

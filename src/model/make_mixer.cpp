@@ -57,7 +57,7 @@ nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
   // Long contexts lower every score; YaRN's other half makes up for it (arXiv:2309.00071, 3.4).
   const double m = c.rope.scaling == nn::RopeScaling::yarn ? 0.1 * c.rope.score_mscale * std::log(c.rope.factor) + 1 : 1;
   return {.heads = c.heads, .head_dim = c.head_dim, .value_dim = c.value_dim, .q_rank = c.q_rank, .kv_rank = c.kv_rank, .rope = c.rope,
-          .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps};
+          .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps, .temperature = c.temperature};
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::dim: return c.dim;
     case WeightAxis::twice_dim: return 2 * c.dim;
     case WeightAxis::heads: return heads;
-    case WeightAxis::queries: return heads * head_dim * (c.arch->output_gate ? 2 : 1);
+    case WeightAxis::queries: return heads * head_dim * (c.arch->output_gate == nn::OutputGate::beside_queries ? 2 : 1);
     case WeightAxis::keys: return c.is_latent() ? 0 : keys;
     case WeightAxis::outputs: return heads * c.value_dim_of(spec);
     case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : norms_whole_rows(c) ? extent_of(WeightAxis::queries, layer, c) : head_dim;
@@ -86,6 +86,10 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::latent: return c.kv_rank > 0 && spec.kv_heads > 0 ? c.kv_rank + c.rope.dim : 0;
     case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
+    case WeightAxis::gates: return c.arch->output_gate == nn::OutputGate::own ? heads * c.value_dim_of(spec) : 0;
+    case WeightAxis::index_queries: return spec.kv_heads > 0 ? c.index.heads * c.index.dim : 0;
+    case WeightAxis::index_dim: return spec.kv_heads > 0 ? c.index.dim : 0;
+    case WeightAxis::index_heads: return spec.kv_heads > 0 ? c.index.heads : 0;
     case WeightAxis::delta_channels: return delta.channels;
     case WeightAxis::delta_values: return delta.value_heads * delta.value_dim;
     case WeightAxis::delta_heads: return delta.value_heads;

@@ -23,7 +23,8 @@ std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcep
       switch (axis) {
         case WeightAxis::keys: return c.head_dim;
         case WeightAxis::queries: return group * c.head_dim;
-        case WeightAxis::outputs: return group * c.value_dim;
+        case WeightAxis::outputs:
+        case WeightAxis::gates: return group * c.value_dim;
         case WeightAxis::latent_queries: return group * c.kv_rank;
         case WeightAxis::heads: return group;
         default: return 0;

@@ -78,6 +78,7 @@ TEST_CASE("latent attention gives the same bits for any chunks and any number of
 
 TEST_CASE("YaRN's mscale_all_dim makes scores larger by its square, from both containers") {
   for (const ArchSpec* arch : latent_architectures()) {
+    if (arch->find(Field::temperature_scale) != nullptr) continue;  // a tiny model of it has the scaling anyway
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch};
     tiny.make();

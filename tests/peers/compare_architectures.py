@@ -24,8 +24,9 @@ TOLERANCE = 2e-4
 # llama.cpp looks the GELU up in a table of halves.
 TOLERANCE_OF_GELU = 4e-3
 WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-", "gpt_neox_2-", "vaultgemma-", "gpt2-", "gpt_bigcode-", "falcon", "bloom-", "mpt-")
-# compare_papers.py computes these. llama.cpp has something else in the place of Phi-3.5-MoE's norms and router.
-NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-", "helium-", "cwm-", "ministral-", "hyperclovax-", "vaultgemma-", "flex_olmo-", "mpnet")
+# compare_papers.py computes these. llama.cpp has something else in the place of Phi-3.5-MoE's norms and router, and turns Mellum's layers with a
+# window by the base of the others. It asks for keys that files of models with an indexer, Youtu and Mistral 4 lack. The newest it does not know.
+NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-", "helium-", "mellum-", "youtu-", "mistral4-", "deepseek_v32-", "glm_moe_dsa-", "cwm-", "ministral-", "hyperclovax-", "vaultgemma-", "flex_olmo-", "mpnet")
 # compare_seq2seq.py and compare_papers.py.
 WITH_ENCODERS = ("t5-", "t5_2-", "mt5-", "umt5-", "bart-", "mbart-")
 # Keys and queries of delta nets are divided by their length: the published code adds 1e-6 under the root, llama.cpp takes the norm's epsilon
@@ -110,8 +111,8 @@ def main():
             if name.endswith(f"-{SEEDS[0]}"):
                 # Scales in the weights of its GGUF files are not in a folder's adapter.
                 adapters[gguf] = [folder / f"{name}-lora.gguf"] if name.startswith("falcon_h1") else [folder / f"{name}-lora", folder / f"{name}-lora.gguf"]
-            # Of models whose layers differ in heads none can be removed.
-            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith("gemma4"):
+            # Of models whose layers differ in heads, or have norms behind their halves, none can be removed.
+            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith(("gemma4", "afmoe", "flex_olmo")):
                 pruned = folder / f"{name}-pruned.gguf"
                 run([bantam, "compress", folder / name, "-o", pruned, "--to", "gguf", "--format", "f32", "--prune", "experts", "--prune-to", "parameters:0.8x",
                      "--samples", 4, "--tokens", 64])

@@ -24,6 +24,7 @@ struct Transformer {
   std::vector<bool> locals{};
   double temperature = 0, temperature_length = 1, temperature_offset = 0;  ///< of queries: 1 + temperature ln(1 + floor((position + offset) / length))
   bool layer_norms = false;         ///< not RMS norms
+  bool plain_norms = false;         ///< norms before blocks and the last have no weights (OLMo 1)
   bool parallel = false;            ///< attention and MLP read the same state
   double embedding_scale = 1, residual_scale = 1, attention_scale = 0, logit_scale = 1;  ///< attention_scale 0: 1 / sqrt(head_dim)
   double attention_softcap = 0, final_softcap = 0;  ///< 0: none
@@ -171,6 +172,8 @@ struct Transformer {
 
   /// The model's own kind; x itself where there are no weights.
   [[nodiscard]] Row norm(const Row& x, const std::string& name) const {
+    const bool before = name.ends_with("input_layernorm.weight") || name.ends_with("post_attention_layernorm.weight") || name == "model.norm.weight";
+    if (plain_norms && before) return layer_norm(x, "");
     if (!weights.contains(name)) return x;
     if (layer_norms) return layer_norm(x, name);
     return rms_norm(x, name);
@@ -178,7 +181,7 @@ struct Transformer {
   /// That of queries and keys.
   [[nodiscard]] Row head_norm(const Row& x, const std::string& name, std::size_t first = 0) const { return head_layer_norms ? layer_norm(x, name, first) : rms_norm(x, name, first); }
   [[nodiscard]] Row layer_norm(const Row& x, const std::string& name, std::size_t first = 0) const {
-    const std::vector<float>& g = weights.at(name);
+    const std::vector<float> g = name.empty() ? std::vector<float>(x.size(), 1.0F) : weights.at(name);
     const auto bias = weights.find(name.ends_with(".weight") ? name.substr(0, name.rfind('.')) + ".bias" : name + "_bias");
     double mean = 0, variance = 0;
     for (const double v : x) mean += v / static_cast<double>(x.size());
@@ -486,7 +489,12 @@ struct Transformer {
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
     }
-    for (std::size_t i = 0; gates_output && i < x.size(); ++i) {
+    if (weights.contains(at + "gate_proj.weight")) {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        for (const double gate : projected(at + "gate_proj", x[i], heads * d)) gates[i].push_back(1 / (1 + std::exp(-gate)));
+      }
+    }
+    for (std::size_t i = 0; i < x.size() && !gates[i].empty(); ++i) {
       for (std::size_t c = 0; c < attended[i].size(); ++c) attended[i][c] *= gates[i][c];
     }
     return attended;
@@ -513,10 +521,11 @@ struct Transformer {
         const Row nope(q[i].begin() + h * head_dim, q[i].begin() + h * head_dim + nope_dim);
         Row turned(q[i].begin() + h * head_dim + nope_dim, q[i].begin() + (h + 1) * head_dim);
         if (turns) turn(turned, i);
+        const double warm = 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length));
         Row scores;
         for (std::size_t j = 0; j <= i; ++j) {
           const Row key(up[j].begin() + first, up[j].begin() + first + nope_dim);
-          scores.push_back((dot(nope, key) + dot(turned, pe[j])) * attention_scale);
+          scores.push_back((dot(nope, key) + dot(turned, pe[j])) * attention_scale * warm);
         }
         scores = softmax_of(std::move(scores), nullptr, h);
         Row mean(static_cast<std::size_t>(value_dim));

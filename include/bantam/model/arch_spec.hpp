@@ -97,6 +97,9 @@ enum class Field : std::uint8_t {
   latent_heads,      ///< of its cache: 1
   latent_key_dim,    ///< GGUF's key_length of absorbed files: kv_rank + rope_dim
   latent_value_dim,  ///< and value_length: kv_rank
+  index_heads,       ///< of an indexer, which chooses what queries see
+  index_dim,
+  index_used,        ///< tokens that a query sees at most: IndexOptions::used
   alibi,     ///< what the exponents of slopes come to (nn::alibi_slopes)
   bias_buckets,   ///< nn::RelativeBiasOptions
   bias_distance,
@@ -283,7 +286,7 @@ struct ArchSpec {
   bool encodes = false;   ///< the first layers are an encoder, which reads a text at once; those behind it read what it made, too (T5, BART)
   bool norms_sums = false;  ///< norms behind blocks are taken of the residual stream with what was added (BERT), not of that alone
   bool first_unnormed = false;  ///< the first layer has no norm before attention: that of the embedding stands there (ModernBERT)
-  bool latent = false;    ///< attention is latent attention
+  bool latent = false;    ///< attention is latent attention, with an indexer where there is Field::index_used
   MixerKind recurrent = MixerKind::none;  ///< what layers that do not attend have in its place
   std::int64_t attention_step = 0;        ///< Field::attention_step, where the config does not say; 0: it names the kind of each layer
   bool single_halves = false;  ///< each layer is one half: a mixer, an MLP, or experts
@@ -292,7 +295,8 @@ struct ArchSpec {
   bool single_group = false;  ///< state spaces have one group, over which their norm is taken; several are refused
   std::string_view gguf_attending = {};  ///< GGUF's architecture where all layers attend and are turned by rope; empty: the same
   bool tiled_values = false;  ///< value head i of a delta net goes with key head i mod key_heads; folders have those of a key head side by side
-  bool output_gate = false;   ///< queries of each head come with as many numbers whose sigmoid its output is multiplied by
+  nn::OutputGate output_gate = nn::OutputGate::none;
+  bool plain_norms = false;   ///< norms before blocks and the last have no weights (OLMo 1)
   nn::HeadNorm head_norm = nn::HeadNorm::each;
   bool head_layer_norms = false;  ///< norms of q and k are layer norms
   bool rope_sections = false;  ///< GGUF files say which pairs of rope turn by which axis of an image; all by the same in a text

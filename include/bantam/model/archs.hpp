@@ -1,12 +1,14 @@
 // The one list of architectures. To add one: write its file of data, add it here (docs/add-an-architecture.md).
 #pragma once
 
+#include "bantam/model/archs/afmoe.hpp"
 #include "bantam/model/archs/arcee.hpp"
 #include "bantam/model/archs/bart.hpp"
 #include "bantam/model/archs/bert.hpp"
 #include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
 #include "bantam/model/archs/deepseek.hpp"
+#include "bantam/model/archs/deepseek_v32.hpp"
 #include "bantam/model/archs/distilbert.hpp"
 #include "bantam/model/archs/dots1.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
@@ -37,12 +39,14 @@
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mistral3.hpp"
+#include "bantam/model/archs/mistral4.hpp"
 #include "bantam/model/archs/mixtral.hpp"
 #include "bantam/model/archs/modernbert.hpp"
 #include "bantam/model/archs/mpnet.hpp"
 #include "bantam/model/archs/mpt.hpp"
 #include "bantam/model/archs/nemotron_h.hpp"
 #include "bantam/model/archs/nomic_bert.hpp"
+#include "bantam/model/archs/olmo.hpp"
 #include "bantam/model/archs/olmo2.hpp"
 #include "bantam/model/archs/olmoe.hpp"
 #include "bantam/model/archs/opt.hpp"
@@ -82,6 +86,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::dots1, &archs::solar_open, &archs::exaone_moe, &archs::hy_v3,
                                                     &archs::llama_biased, &archs::helium, &archs::cwm, &archs::ministral, &archs::gpt_neox_sequential, &archs::hyperclovax, &archs::vaultgemma,
                                                     &archs::flex_olmo, &archs::mellum, &archs::youtu, &archs::jais2, &archs::nemotron,
+                                                    &archs::olmo, &archs::afmoe, &archs::mistral4, &archs::deepseek_v32, &archs::glm_moe_dsa,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

@@ -55,6 +55,14 @@ struct ModelScales {
   bool operator==(const ModelScales&) const = default;
 };
 
+/// The indexer of sparse attention (DeepSeek V3.2, GLM-5). It is kept, not run: the model is used for as many tokens as it lets all be seen.
+struct IndexOptions {
+  std::int64_t heads = 0, dim = 0;
+  std::int64_t used = 0;     ///< tokens that a query sees; 0: there is none
+  std::int64_t context = 0;  ///< tokens that the model was made for; ModelConfig's is no longer than `used`
+  bool operator==(const IndexOptions&) const = default;
+};
+
 /// Layers behind pooling: EmbeddingGemma has two.
 inline constexpr std::size_t most_pooled_layers = 2;
 /// A layer behind pooling: y = act(W x + b), of an embedding (sentence-transformers' Dense).
@@ -76,6 +84,7 @@ struct ModelConfig {
   std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed; of layers that say nothing else
   std::int64_t value_dim = 0;  ///< of heads' outputs
   std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
+  IndexOptions index;
   nn::RecurrentLayer recurrent;  ///< of layers that keep a recurrent state
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;

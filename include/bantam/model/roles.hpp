@@ -166,7 +166,7 @@ inline constexpr const std::array<RoleInfo, detail::RoleTable::size>& roles = de
 /// The norm whose outputs a matrix that reads the residual stream reads.
 [[nodiscard]] constexpr Role norm_of(Role reader) noexcept {
   if (reader == Role::cross_q) return Role::cross_norm;
-  return reader == Role::q || reader == Role::k || reader == Role::v || reader == Role::q_a || reader == Role::kv_a ? Role::attention_norm : Role::ffn_norm;
+  return reader == Role::q || reader == Role::k || reader == Role::v || reader == Role::q_a || reader == Role::kv_a || reader == Role::attention_gate || reader == Role::index_k || reader == Role::index_weights ? Role::attention_norm : Role::ffn_norm;
 }
 
 /// The role of the bias that is added to what a matrix makes.

@@ -40,7 +40,7 @@ inline constexpr ArchSpec qwen3_next{
     .gguf = "qwen3next",
     .recurrent = MixerKind::gated_delta,
     .attention_step = 4,
-    .output_gate = true,
+    .output_gate = nn::OutputGate::beside_queries,
     .router = {.renormalize = true},
     .default_rope_part = 0.25,
     .norm_offset = 1,

@@ -30,7 +30,7 @@ struct SelfAttentionOptions {
   float clip = 0;          ///< q, k and v are kept from -clip to clip before all else (MPT); 0: they stay
   bool norms_turned = false;  ///< q and k of layers that rope turns, behind it, head by head, by RMS norms without weights (Llama 4)
   bool norms_values = false;  ///< head by head, by RMS norms without weights (Gemma 4)
-  bool output_gate = false;  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
+  OutputGate output_gate = OutputGate::none;
   double norm_eps = 1e-5;
 };
 
@@ -53,7 +53,7 @@ class SelfAttention {
 
   /// Weights that attend() will be asked for; x is what q, k and v read.
   void serve(const AttentionWeights& w, Activations& x) {
-    for (const WeightMatrix* matrix : {&w.q, &w.k, &w.v}) {
+    for (const WeightMatrix* matrix : {&w.q, &w.k, &w.v, &w.gate}) {
       if (!matrix->empty()) x.serve(kernels_, *matrix);
     }
     if (!w.o.empty()) attended_.serve(kernels_, w.o);
@@ -62,14 +62,15 @@ class SelfAttention {
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     const AttentionShape& s = options_.shape;
     q_.resize(tokens, s.heads * query_stride());
-    if (options_.output_gate) queries_.resize(tokens, s.heads * s.head_dim);
+    if (splits_queries()) queries_.resize(tokens, s.heads * s.head_dim);
+    if (options_.output_gate == OutputGate::own) gates_.resize(tokens, s.heads * s.head_dim);
     for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
     attended_.resize(tokens, s.heads * s.head_dim);
     angles_.ensure(static_cast<std::size_t>(tokens * rope_.dim()));
     if (local_rope_) local_angles_.ensure(static_cast<std::size_t>(tokens * local_rope_->dim()));
     attention_.plan(caches_.find(sequences));
   }
-  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v}; }  // an empty one has no order
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v, &w.gate}; }  // an empty one has no order
   /// What `o` reads is the only group behind the first.
   [[nodiscard]] Activations& inputs(int) noexcept { return attended_; }
   void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
@@ -104,14 +105,14 @@ class SelfAttention {
   /// Query heads that share a key-value head.
   [[nodiscard]] std::int64_t group() const noexcept { return options_.shape.heads / options_.shape.kv_heads; }
   /// Numbers from one head of q to the next.
-  [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (options_.output_gate ? 2 : 1); }
+  [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (splits_queries() ? 2 : 1); }
+  [[nodiscard]] bool splits_queries() const noexcept { return options_.output_gate == OutputGate::beside_queries; }
   void gate(const Pass& pass, std::int64_t heads) noexcept;
   void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
   /// In place, by so many weights from `first` on.
   void normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size, std::int64_t first = 0) const noexcept;
   void clip(const Pass& pass, const AttentionWeights& w) noexcept;
   void rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
-  void warm(float* query, std::int64_t position, LayerRope rope) const noexcept;
   void rotate(float* head, std::int64_t row, LayerRope rope) const noexcept;
 
   const KernelTable& kernels_;
@@ -123,6 +124,7 @@ class SelfAttention {
   PassCaches caches_;
   RowBuffer queries_;            ///< (tokens, heads * head_dim), where q_ has gates besides
   RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
+  RowBuffer gates_;              ///< (tokens, heads * head_dim), of a matrix of their own
   Activations attended_;         ///< (tokens, heads * head_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
   std::vector<AlignedBuffer<float>> heads_, values_;  ///< one a worker: a padded head
@@ -138,19 +140,25 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
     linear(pass, x, {{w.q, values_of(w.q_bias), q_.output()}});
   } else if (w.v.empty()) {
     linear(pass, x, {{w.q, values_of(w.q_bias), q_.output()}, {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)}});
-  } else {
+  } else if (w.gate.empty()) {
     linear(pass, x,
            {{w.q, values_of(w.q_bias), q_.output()},
             {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
             {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)}});
+  } else {
+    linear(pass, x,
+           {{w.q, values_of(w.q_bias), q_.output()},
+            {w.k, values_of(w.k_bias), k_.output(), readers.form_of(1)},
+            {w.v, values_of(w.v_bias), v_.output(), readers.form_of(2)},
+            {w.gate, nullptr, gates_.output(), readers.form_of(3)}});
   }
   if (options_.clip > 0) clip(pass, w);
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
   rotate_and_store(pass, w, layer);
   if (!bias_.empty()) bias_.set(w.relative_bias, heads);
-  attention_.run(kernels_, pass.team, layer.place, layer.window, (options_.output_gate ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
+  attention_.run(kernels_, pass.team, layer.place, layer.window, (splits_queries() ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
                  values_of(slopes_), bias_.empty() ? nullptr : &bias_, pass.more_keys);
-  if (options_.output_gate) gate(pass, heads);
+  if (options_.output_gate != OutputGate::none) gate(pass, heads);
 }
 
 /// attended *= sigmoid(gate), head by head.
@@ -159,7 +167,7 @@ inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
     // Products of it may not be written over what they read.
     float* gates = heads_[static_cast<std::size_t>(worker)].data();
-    kernels_.sigmoid_mul(q_.row(t) + (2 * h + 1) * d, attended_.row(t) + h * d, gates, d);
+    kernels_.sigmoid_mul(splits_queries() ? q_.row(t) + (2 * h + 1) * d : gates_.row(t) + h * d, attended_.row(t) + h * d, gates, d);
     std::copy_n(gates, d, attended_.row(t) + h * d);
   });
 }
@@ -205,14 +213,6 @@ inline void SelfAttention::rotate(float* head, std::int64_t row, LayerRope rope)
   by.apply(kernels_, head, angles, angles + by.dim() / 2);
 }
 
-/// The temperature of a query.
-inline void SelfAttention::warm(float* query, std::int64_t position, LayerRope rope) const noexcept {
-  const Temperature& t = options_.temperature;
-  if (t.scale == 0 || (t.unturned && rope != LayerRope::none)) return;
-  const auto factor = static_cast<float>(1 + t.scale * std::log(1 + std::floor((static_cast<double>(position) + t.offset) / t.length)));
-  for (std::int64_t i = 0; i < options_.shape.head_dim; ++i) query[i] *= factor;
-}
-
 /// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
 inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
   const std::int64_t d = options_.shape.head_dim;
@@ -233,8 +233,11 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
     rotate(head, t, layer.rope);
     if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) normalize(head, norm, bias, d);
     if (options_.norms_turned && layer.rope != LayerRope::none) kernels_.rms_norm(head, ones_.data(), eps, head, d);
-    if (is_q) warm(head, pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
-    if (is_q && options_.output_gate) std::copy_n(head, d, queries_.row(t) + h * d);
+    if (is_q && options_.temperature.scale != 0) {
+      const float warm = options_.temperature.at(pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
+      for (std::int64_t i = 0; i < d; ++i) head[i] *= warm;
+    }
+    if (is_q && splits_queries()) std::copy_n(head, d, queries_.row(t) + h * d);
     if (is_q) return;
     float* padded = heads_[static_cast<std::size_t>(worker)].data();
     const PassRow& row = pass.rows[static_cast<std::size_t>(t)];

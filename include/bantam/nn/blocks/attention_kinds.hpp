@@ -1,6 +1,7 @@
 // What attention of one model, or of one layer, may do differently from that of another.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "bantam/core/team.hpp"
@@ -13,6 +14,13 @@ enum class HeadNorm : std::uint8_t {
   all,           ///< all heads of a token at once (OLMoE, OLMo 2)
   each_rotated,  ///< head by head, after rope (Hunyuan)
   own,           ///< head by head, each by weights of its own (Command R+)
+};
+
+/// What the outputs of heads are multiplied by before `o` reads them: the sigmoid of products with what q reads.
+enum class OutputGate : std::uint8_t {
+  none,
+  beside_queries,  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
+  own,             ///< a matrix of its own, a row for each number of a head's output (AFMoE)
 };
 
 /// Which tokens of its sequence a token sees, in a layer without a window and with one of w tokens.
@@ -39,6 +47,11 @@ struct Temperature {
   double length = 8192;
   double offset = 0;
   bool unturned = false;  ///< in layers without rope alone (Llama 4)
+  /// What a query of a layer is multiplied by.
+  [[nodiscard]] float at(std::int64_t position, LayerRope rope) const noexcept {
+    if (scale == 0 || (unturned && rope != LayerRope::none)) return 1;
+    return static_cast<float>(1 + scale * std::log(1 + std::floor((static_cast<double>(position) + offset) / length)));
+  }
   bool operator==(const Temperature&) const = default;
 };
 

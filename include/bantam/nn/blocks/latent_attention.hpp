@@ -21,6 +21,7 @@ struct LatentAttentionOptions {
   RopeOptions rope;            ///< of the last rope.dim numbers of a query
   float scale = 0;             ///< of the scores; 0 means 1 / sqrt(head_dim)
   double norm_eps = 1e-6;
+  Temperature temperature = {};  ///< of queries
 };
 
 /// The block with its buffers: run() is query(), which comes to what q_b reads, attend(), to what `o` reads, and project(), which
@@ -165,7 +166,11 @@ inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, 
   const std::int64_t heads = options_.heads;
   pass.for_units(Work::positions, heads + 1, [&](std::int64_t t, std::int64_t h, int worker) {
     if (h == heads) return store(pass, w, layer, t, worker);
-    const float* query = q_.row(t) + h * options_.head_dim;
+    float* query = q_.row(t) + h * options_.head_dim;
+    if (options_.temperature.scale != 0) {
+      const float warm = options_.temperature.at(pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
+      for (std::int64_t i = 0; i < options_.head_dim; ++i) query[i] *= warm;
+    }
     float* rotated = absorbed_.row(t) + h * key_dim();
     std::copy_n(query + nope_dim(), rope_dim(), rotated);
     turn(rotated, t, layer);

@@ -60,6 +60,12 @@ enum class Role : std::uint8_t {
   kv_a_norm,
   k_b,  ///< a head's query into the latent space
   v_b,  ///< and its mean out of there
+  attention_gate,  ///< of heads' outputs (OutputGate::own)
+  index_q,         ///< of the indexer of sparse attention (DeepSeek V3.2, arXiv:2512.02556)
+  index_k,
+  index_weights,
+  index_k_norm,
+  index_k_norm_bias,
   delta_qkv,  ///< gated delta net (arXiv:2412.06464)
   delta_z,
   delta_a,
@@ -167,6 +173,10 @@ enum class WeightAxis : std::uint8_t {
   latent,           ///< kv_rank + rope.dim
   latent_queries,   ///< heads * kv_rank
   nope,             ///< head_dim - rope.dim
+  gates,            ///< heads * value_dim, where outputs have gates of a matrix of their own
+  index_queries,    ///< of the indexer: its heads * its head_dim
+  index_dim,
+  index_heads,
   delta_channels,  ///< of a gated delta net: 2 key_heads * key_dim + delta_values
   delta_values,    ///< value_heads * value_dim
   delta_heads,

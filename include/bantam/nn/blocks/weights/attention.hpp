@@ -9,6 +9,7 @@ namespace bantam::inline v0::nn {
 struct AttentionWeights {
   WeightMatrix q;     ///< (heads * head_dim, dim)
   WeightMatrix k, v;  ///< (kv_heads * head_dim, dim)
+  WeightMatrix gate;  ///< (heads * value_dim, dim): OutputGate::own
   WeightMatrix o;     ///< (dim, heads * value_dim)
   std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
   std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
@@ -21,12 +22,19 @@ struct AttentionWeights {
   WeightMatrix k_b;       ///< (heads * kv_rank, head_dim - rope_dim): brings a head's query into the latent space
   WeightMatrix v_b;       ///< (heads * value_dim, kv_rank)
   std::vector<float> q_a_norm, kv_a_norm;  ///< (q_rank), (kv_rank)
+
+  /// Of the indexer that chooses which tokens a query sees where there are more than IndexOptions::used (DeepSeek V3.2).
+  WeightMatrix index_q;        ///< (index heads * index dim, q_rank)
+  WeightMatrix index_k;        ///< (index dim, dim)
+  WeightMatrix index_weights;  ///< (index heads, dim)
+  std::vector<float> index_k_norm, index_k_norm_bias;  ///< (index dim)
 };
 
 inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::q, WeightAxis::queries, WeightAxis::dim, &AttentionWeights::q},
     {Role::k, WeightAxis::keys, WeightAxis::dim, &AttentionWeights::k},
     {Role::v, WeightAxis::keys, WeightAxis::dim, &AttentionWeights::v},
+    {Role::attention_gate, WeightAxis::gates, WeightAxis::dim, &AttentionWeights::gate},
     {Role::o, WeightAxis::dim, WeightAxis::outputs, &AttentionWeights::o},
     {Role::q_bias, WeightAxis::one, WeightAxis::queries, &AttentionWeights::q_bias, Role::q},
     {Role::k_bias, WeightAxis::one, WeightAxis::keys, &AttentionWeights::k_bias, Role::k},
@@ -45,9 +53,14 @@ inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::kv_a_norm, WeightAxis::one, WeightAxis::kv_rank, &AttentionWeights::kv_a_norm},
     {Role::k_b, WeightAxis::latent_queries, WeightAxis::nope, &AttentionWeights::k_b, {}, true},
     {Role::v_b, WeightAxis::outputs, WeightAxis::kv_rank, &AttentionWeights::v_b, {}, true},
+    {Role::index_q, WeightAxis::index_queries, WeightAxis::q_rank, &AttentionWeights::index_q},
+    {Role::index_k, WeightAxis::index_dim, WeightAxis::dim, &AttentionWeights::index_k},
+    {Role::index_weights, WeightAxis::index_heads, WeightAxis::dim, &AttentionWeights::index_weights},
+    {Role::index_k_norm, WeightAxis::one, WeightAxis::index_dim, &AttentionWeights::index_k_norm},
+    {Role::index_k_norm_bias, WeightAxis::one, WeightAxis::index_dim, &AttentionWeights::index_k_norm_bias},
 };
 
-inline constexpr Role attention_readers[] = {Role::q, Role::k, Role::v, Role::q_a, Role::kv_a}, q_b_reader[] = {Role::q_b}, o_reader[] = {Role::o};
+inline constexpr Role attention_readers[] = {Role::q, Role::k, Role::v, Role::attention_gate, Role::q_a, Role::kv_a, Role::index_k, Role::index_weights}, q_b_reader[] = {Role::q_b, Role::index_q}, o_reader[] = {Role::o};
 inline constexpr BlockInputs attention_inputs[] = {
     {.name = "q, k and v", .roles = attention_readers},
     {.name = "q_b", .roles = q_b_reader, .source = Role::q_a_norm},

@@ -1,0 +1,123 @@
+// Families of 2025 and 2026 that are data, or nearly: each part counts; gates of heads' outputs, norms without weights, indexers that are kept.
+#include "bantam/compress/compress.hpp"
+#include "model/family_parts.hpp"
+
+namespace bantam::test {
+namespace {
+
+TEST_CASE("each part of the newest families counts") {
+  const auto without = [](const std::string& ending) {
+    return [=](reference::Transformer& r) { CHECK(std::erase_if(r.weights, [&](const auto& w) { return w.first.ends_with(ending); }) > 0); };
+  };
+  const FamilyPart parts[] = {
+      {&archs::llama_biased, "biases of MLPs", filled("mlp.gate_proj.bias", 0)},
+      {&archs::llama_biased, "bias of what MLPs add", filled("mlp.down_proj.bias", 0)},
+      {&archs::helium, "adjacent pairs", [](reference::Transformer& r) { r.adjacent_pairs = false; }},
+      {&archs::cwm, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::ministral, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::gpt_neox_sequential, "halves one after the other", [](reference::Transformer& r) { r.parallel = true; }},
+      {&archs::hyperclovax, "norm behind attention", without("attention_out_norm")},
+      {&archs::hyperclovax, "scale of what halves add", [](reference::Transformer& r) { r.residual_scale = 1; }},
+      {&archs::vaultgemma, "cap of scores", [](reference::Transformer& r) { r.attention_softcap = 0; }},
+      {&archs::flex_olmo, "norms over all heads", [](reference::Transformer& r) { r.norms_all_heads = false; }},
+      {&archs::flex_olmo, "norm behind experts", without("ffn_out_norm")},
+      {&archs::mellum, "rope of layers with a window", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
+      {&archs::youtu, "low rank of queries", filled("q_a_layernorm.weight", 0.5F)},
+      {&archs::jais2, "relu²", [](reference::Transformer& r) { r.activation = [](double x) { return std::max(x, 0.0); }; }},
+      {&archs::jais2, "biases of norms", without("input_layernorm.bias")},
+      {&archs::nemotron, "the part that turns", [](reference::Transformer& r) { r.rotates.assign(2, false); }},
+      {&archs::nemotron, "layer norms", [](reference::Transformer& r) { r.layer_norms = false; }},
+      {&archs::olmo, "norms without weights", [](reference::Transformer& r) { r.plain_norms = false; }},
+      {&archs::olmo, "clipped queries, keys and values", [](reference::Transformer& r) { r.qkv_clip = 0; }},
+      {&archs::afmoe, "gates of heads' outputs", filled("self_attn.gate_proj.weight", 0)},
+      {&archs::afmoe, "norm behind experts", without("ffn_out_norm")},
+      {&archs::afmoe, "no rope without a window", [](reference::Transformer& r) { r.rotates.clear(); }},
+      {&archs::afmoe, "scale of the embedding", [](reference::Transformer& r) { r.embedding_scale = 1; }},
+      {&archs::mistral4, "temperature", [](reference::Transformer& r) { r.temperature = 0; }},
+      {&archs::mistral4, "experts by softmax", [](reference::Transformer& r) { r.router.score = reference::Score::sigmoid; }},
+      {&archs::deepseek_v32, "low rank of queries", filled("q_a_layernorm.weight", 0.5F)},
+  };
+  check_parts_count(parts, some_tokens(30));
+}
+
+TEST_CASE("a model with an indexer is used for as many tokens as it lets all be seen, and refuses more in one line") {
+  for (const ArchSpec* arch : {&archs::deepseek_v32, &archs::glm_moe_dsa}) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .index_used = 24};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    tiny.write_gguf(folder / "m.gguf");
+    const auto tokens = some_tokens(24);
+    for (const char* name : {"hf", "m.gguf"}) {
+      const Model model = Model::load(folder / name);
+      CHECK(model.config().context == 24);
+      CHECK(distance(logits_of(model, tokens), tiny.reference().logits(tokens)) < family_tolerance);
+      Session session(model, {.threads = 1, .kv = "f32"});
+      session.prefill(tokens);
+      CHECK(error_of([&] { session.prefill(std::vector<TokenId>{1}); }).find("context: expected at most 24 tokens") != std::string::npos);
+      CHECK(error_of([&] { (void)Engine(model, {.context = 25}); }) == "context: expected at most the 24 tokens that sparse attention lets every token see, found 25");
+    }
+    // What is written again says the length that the model was made for, and has the indexer.
+    compress_file(Checkpoint::open(folder / "m.gguf"), folder / "written", recipe::rtn("f32"), Target::safetensors);
+    const Json config = Json::parse(read_text_file(folder / "written" / "config.json"), "config.json");
+    CHECK(config["max_position_embeddings"] == 64);
+    CHECK(config["index_topk"] == 24);
+    const Checkpoint original = Checkpoint::open(folder / "hf"), written = Checkpoint::open(folder / "written");
+    int indexers = 0;
+    for (const CheckpointTensor& tensor : written.tensors()) {
+      if (tensor.role < Role::index_q || tensor.role > Role::index_k_norm_bias) continue;
+      const auto same = std::ranges::find_if(original.tensors(), [&](const CheckpointTensor& other) { return other.role == tensor.role && other.layer == tensor.layer; });
+      REQUIRE(same != original.tensors().end());
+      ++indexers;
+      if (!tensor.is_matrix) CHECK(written.load_vector(tensor) == original.load_vector(*same));
+      else CHECK(std::ranges::equal(written.load_matrix(tensor, Reading::buffered).dequantize().span(), original.load_matrix(*same, Reading::buffered).dequantize().span()));
+    }
+    CHECK(indexers == 5 * tiny.sizes.layers);
+  }
+}
+
+TEST_CASE("folders say ropes by kind of layer as transformers reads them") {
+  TinyModel tiny{.arch = &archs::mellum};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  compress_file(Checkpoint::open(folder / "hf"), folder / "written", recipe::rtn("f32"), Target::safetensors);
+  const Json ropes = Json::parse(read_text_file(folder / "written" / "config.json"), "config.json")["rope_parameters"];
+  CHECK(ropes["full_attention"]["rope_theta"] == 5000.0);
+  CHECK(ropes["sliding_attention"]["rope_theta"] == 300.0);
+  CHECK(ropes["sliding_attention"]["rope_type"] == "default");
+}
+
+TEST_CASE("Llama with biases of MLPs says so in folders, and is known by them in GGUF files") {
+  TinyModel tiny{.arch = &archs::llama_biased};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  CHECK(Checkpoint::open(folder / "m.gguf").config().arch == &archs::llama_biased);
+  compress_file(Checkpoint::open(folder / "m.gguf"), folder / "written", recipe::rtn("f32"), Target::safetensors);
+  CHECK(Json::parse(read_text_file(folder / "written" / "config.json"), "config.json")["mlp_bias"] == true);
+}
+
+TEST_CASE("configs of the newest families that are not run are refused by key") {
+  struct Case {
+    const ArchSpec* arch;
+    const char* key;
+    Json value;
+    const char* words;
+  };
+  for (const Case& x : {Case{&archs::afmoe, "mup_enabled", false, "mup_enabled: expected true of a model of type afmoe, found false"},
+                        Case{&archs::hyperclovax, "use_post_norm", false, "use_post_norm: expected true of a model of type hyperclovax, found false"},
+                        Case{&archs::jais2, "mlp_bias", false, "mlp_bias: expected true of a model of type jais2, found false"},
+                        Case{&archs::deepseek_v32, "index_topk", 0, "index_topk: expected a whole number from 1"},
+                        Case{&archs::deepseek_v32, "index_n_heads", 1 << 20, "index_n_heads: expected up to 65536 heads of up to 65536, found 1048576 of 64"}}) {
+    CAPTURE(std::string(x.key));
+    TinyModel tiny{.arch = x.arch};
+    tiny.make();
+    tiny.config[x.key] = x.value;
+    has(error_of([&] { (void)parse_hf_config(tiny.config.dump(), "config.json"); }), message("config.json: ", x.words));
+  }
+}
+
+}  // namespace
+}  // namespace bantam::test
