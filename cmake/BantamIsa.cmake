@@ -12,7 +12,8 @@ function(bantam_isa name runs)
   target_compile_options(bantam_isa_${name} PRIVATE -O3 ${ARGN})
   if(BANTAM_SANITIZE)
     # Kernels are loops over small arrays of registers, and take no address of what lies in a scope: without marks where scopes begin
-    # and end they compile in less than half of the time, and run twice as fast. Bounds are watched as everywhere.
+    # and end they compile in less than half of the time, and run twice as fast. Bounds are watched as everywhere. With -O1 they compile in
+    # seven tenths of the time, and run five times as long.
     target_compile_options(bantam_isa_${name} PRIVATE -O2 -fno-sanitize-address-use-after-scope)
   endif()
   if(BANTAM_SANITIZE MATCHES "fuzzer")

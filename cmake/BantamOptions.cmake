@@ -48,7 +48,7 @@ if(BANTAM_SANITIZE)
   elseif(BANTAM_SANITIZE MATCHES "undefined")
     # Checks of every pointer at every use, which take half of the time that gcc needs. The address sanitizer sees most of what they
     # see; the fuzzers' build makes them all.
-    target_compile_options(bantam_flags INTERFACE -fno-sanitize=null,alignment,object-size,vptr,nonnull-attribute,returns-nonnull-attribute)
+    target_compile_options(bantam_flags INTERFACE -fno-sanitize=null,alignment,object-size,vptr,pointer-overflow,nonnull-attribute,returns-nonnull-attribute)
   endif()
   target_link_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE})
   target_compile_definitions(bantam_flags INTERFACE BANTAM_CHECKED)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bantam/io/safetensors.hpp"
+#include "limits.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -25,11 +26,15 @@ std::string gguf_error(const GgufBuilder& builder) {
 }
 
 TEST_CASE("each tensor that a model needs is missed by name") {
+  std::ptrdiff_t turn = 0;
   for (const ArchSpec* arch : architectures) {
     TinyModel whole{.arch = arch, .fuses = false};
     whole.make();
     const auto& tensors = whole.tensors;
+    ++turn;
     for (auto t = tensors.begin(); t != tensors.end(); ++t) {
+      // Models have most tensors in common: a fourth of each, another one each time, has all of them.
+      if (quick() && (t - tensors.begin() + turn) % 4 != 0) continue;
       // A stack of experts is one tensor of a GGUF file, and its first and its last stand for those between.
       const auto stacked = [&](const TinyTensor& other) { return other.gguf_name == t->gguf_name; };
       const bool first = std::none_of(tensors.begin(), t, stacked);

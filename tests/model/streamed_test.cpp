@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 
+#include "limits.hpp"
 #include "tiny_model.hpp"
 
 namespace {
@@ -99,11 +100,14 @@ std::vector<std::filesystem::path> write_all(const TinyModel& tiny, const std::f
 }  // namespace
 
 TEST_CASE("models within any bound give the bits of models in memory") {
+  std::size_t turn = 0;
   for (const ArchSpec* arch : architectures) {
     CAPTURE(std::string(arch->name));
     const TinyModel tiny = deep(arch);
     const TemporaryFolder folder;
-    for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
+    std::vector<std::filesystem::path> paths = write_all(tiny, folder.path());
+    if (quick()) paths = {paths[turn++ % paths.size()]};
+    for (const std::filesystem::path& path : paths) {
       CAPTURE(path.string());
       const Model whole = Model::load(path);
       const std::vector<float> expected = logits_of(whole, 2);

@@ -220,6 +220,9 @@ struct Transformer {
     return y;
   }
 
+  /// The same of a layer of this name.
+  [[nodiscard]] Row projected(const std::string& name, const Row& x, std::int64_t rows) const { return product(name + ".weight", name + ".bias", x, rows); }
+
   [[nodiscard]] static Row head(const Row& x, std::int64_t h, std::int64_t dim) {
     return {x.begin() + h * dim, x.begin() + (h + 1) * dim};
   }
@@ -290,10 +293,11 @@ struct Transformer {
     const std::vector<Row> normed = normed_inputs(x, index);
     const std::int64_t from = kv_layers.empty() || kv_layers[static_cast<std::size_t>(index)] < 0 ? index : kv_layers[static_cast<std::size_t>(index)];
     const std::vector<Row> mixed = mixer(normed, layer, index, from == index ? normed : normed_inputs(all[static_cast<std::size_t>(from)], from), from);
+    const Made source_of = made_for(layer, made);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row before = x[i];
       if (!mixed.empty()) add_normed(x[i], mixed[i], layer + "attention_out_norm");
-      if (weights.contains(layer + "cross_attn.q_proj.weight")) add_normed(x[i], across(norm(x[i], layer + "cross_norm.weight"), made, layer + "cross_attn."), layer + "cross_out_norm");
+      if (weights.contains(layer + "cross_attn.q_proj.weight")) add_normed(x[i], across(norm(x[i], layer + "cross_norm.weight"), source_of, layer + "cross_attn."), layer + "cross_out_norm");
       if (!weights.contains(layer + "mlp.gate.weight") && !weights.contains(layer + "mlp.up_proj.weight")) continue;
       const std::string own = layer + "post_attention_layernorm.weight";
       const Row y = parallel && !weights.contains(own) ? normed[i] : norm(parallel ? before : x[i], own);
@@ -308,25 +312,35 @@ struct Transformer {
       add_normed(x[i], sparse ? mixture(layer + "mlp.", y, routes_inputs ? before : y) : mlp(layer + "mlp.", y, static_cast<std::int64_t>(weights.at(layer + "mlp.up_proj.weight").size()) / dim), layer + "ffn_out_norm");
     }
   }
-  /// Attention of one token to all that an encoder made of another text (arXiv:1706.03762, 3.2.3).
-  [[nodiscard]] Row across(const Row& x, const std::vector<Row>& made, const std::string& at) const {
-    const std::int64_t width = heads * head_dim;
-    const auto projected = [&](const std::string& name, const Row& row, std::int64_t rows) { return product(at + name + ".weight", at + name + ".bias", row, rows); };
-    const Row q = projected("q_proj", x, width);
+  /// What a decoder's layer reads of what an encoder made of another text: keys, and values.
+  struct Made {
     std::vector<Row> k, v;
-    for (const Row& row : made) k.push_back(projected("k_proj", row, width)), v.push_back(projected("v_proj", row, width));
+  };
+  [[nodiscard]] Made made_for(const std::string& layer, const std::vector<Row>& rows) const {
+    Made made;
+    if (!weights.contains(layer + "cross_attn.q_proj.weight")) return made;
+    for (const Row& row : rows) {
+      made.k.push_back(projected(layer + "cross_attn.k_proj", row, heads * head_dim));
+      made.v.push_back(projected(layer + "cross_attn.v_proj", row, heads * head_dim));
+    }
+    return made;
+  }
+  /// Attention of one token to it (arXiv:1706.03762, 3.2.3).
+  [[nodiscard]] Row across(const Row& x, const Made& made, const std::string& at) const {
+    const Row q = projected(at + "q_proj", x, heads * head_dim);
     Row attended;
     for (std::int64_t h = 0; h < heads; ++h) {
+      const Row query = head(q, h, head_dim);
       Row scores;
-      for (const Row& row : k) scores.push_back(dot(head(q, h, head_dim), head(row, h, head_dim)) * (attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim))));
+      for (const Row& key : made.k) scores.push_back(dot(query, &key[static_cast<std::size_t>(h * head_dim)]) * (attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim))));
       scores = softmax_of(std::move(scores), nullptr, h);
       Row mean(static_cast<std::size_t>(head_dim));
-      for (std::size_t j = 0; j < v.size(); ++j) {
-        for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j] * v[j][static_cast<std::size_t>(h * head_dim) + c];
+      for (std::size_t j = 0; j < made.v.size(); ++j) {
+        for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j] * made.v[j][static_cast<std::size_t>(h * head_dim) + c];
       }
       attended.insert(attended.end(), mean.begin(), mean.end());
     }
-    return projected("o_proj", attended, dim);
+    return projected(at + "o_proj", attended, dim);
   }
   /// x + norm(y), or norm(x + y).
   void add_normed(Row& x, const Row& y, const std::string& norm_name) const {
@@ -417,7 +431,6 @@ struct Transformer {
   [[nodiscard]] bool sees_both(std::int64_t index) const { return sees_all || index < encoder_layers; }
   /// What a score gets for a key `distance` tokens behind the query, or before it (arXiv:1910.10683, 2.1, and its code's buckets).
   [[nodiscard]] double relative_bias(std::int64_t distance, std::int64_t h, std::int64_t index) const {
-    if (relative_buckets == 0) return 0;
     std::string name = name_of_layer(index) + "self_attn.relative_bias";
     if (!weights.contains(name)) name = name_of_layer(index < encoder_layers || encoder_layers == 0 ? 0 : encoder_layers) + "self_attn.relative_bias";
     const bool both = sees_both(index);
@@ -431,10 +444,16 @@ struct Transformer {
     return static_cast<double>(weights.at(name)[static_cast<std::size_t>(bucket * heads + h)]);
   }
 
+  /// The same of all distances within so many tokens, the key's place less the query's, from 1 - tokens on; zeros where a model has none.
+  [[nodiscard]] Row relative_biases(std::int64_t tokens, std::int64_t h, std::int64_t index) const {
+    Row biases(static_cast<std::size_t>(2 * tokens - 1));
+    for (std::int64_t distance = 1 - tokens; relative_buckets > 0 && distance < tokens; ++distance) biases[static_cast<std::size_t>(distance + tokens - 1)] = relative_bias(distance, h, index);
+    return biases;
+  }
+
   /// What the output projection of each token reads. Keys and values are those of layer `kv_index`, which reads kv_x.
   [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
     const std::string at = name_of_layer(index) + "self_attn.", kv_at = name_of_layer(kv_index) + "self_attn.";
-    const auto projected = [&](const std::string& name, const Row& row, std::int64_t rows) { return product(name + ".weight", name + ".bias", row, rows); };
     const std::int64_t d = head_dims.empty() ? head_dim : head_dims[static_cast<std::size_t>(index)];
     const std::int64_t group = groups.empty() ? heads / kv_heads : groups[static_cast<std::size_t>(index)], pairs = heads / group;
     const bool shares_values = !weights.contains(kv_at + "v_proj.weight");
@@ -466,8 +485,12 @@ struct Transformer {
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / group;
-      std::vector<Row> keys;
-      for (std::size_t j = 0; j < x.size(); ++j) keys.push_back(rotated(head(k[j], g, d), g, kv_at + "k_norm.weight", j, index));
+      std::vector<Row> keys, values;
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        keys.push_back(rotated(head(k[j], g, d), g, kv_at + "k_norm.weight", j, index));
+        values.push_back(norms_values ? unit(head(v[j], g, d)) : head(v[j], g, d));
+      }
+      const Row biases = relative_biases(std::ssize(x), h, index);
       for (std::size_t i = 0; i < x.size(); ++i) {
         Row query = rotated(head(q[i], h, d), h, at + "q_norm.weight", i, index);
         const bool warms = !warms_unturned || !rotates[static_cast<std::size_t>(index)];
@@ -479,12 +502,11 @@ struct Transformer {
         const std::size_t last = both ? std::min(x.size() - 1, i + half) : i;
         Row scores;
         const double slope = slope_of(h) * (scales_alibi ? scale : 1);
-        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j) + relative_bias(static_cast<std::int64_t>(j) - static_cast<std::int64_t>(i), h, index));
+        for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j) + biases[x.size() - 1 + j - i]);
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
         Row mean(static_cast<std::size_t>(d));
         for (std::size_t j = first; j <= last; ++j) {
-          const Row value = norms_values ? unit(head(v[j], g, d)) : head(v[j], g, d);
-          for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j - first] * value[c];
+          for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j - first] * values[j][c];
         }
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
@@ -524,8 +546,7 @@ struct Transformer {
         const double warm = 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length));
         Row scores;
         for (std::size_t j = 0; j <= i; ++j) {
-          const Row key(up[j].begin() + first, up[j].begin() + first + nope_dim);
-          scores.push_back((dot(nope, key) + dot(turned, pe[j])) * attention_scale * warm);
+          scores.push_back((dot(nope, &up[j][static_cast<std::size_t>(first)]) + dot(turned, pe[j])) * attention_scale * warm);
         }
         scores = softmax_of(std::move(scores), nullptr, h);
         Row mean(static_cast<std::size_t>(value_dim));
@@ -537,7 +558,8 @@ struct Transformer {
     }
     return attended;
   }
-  [[nodiscard]] static double dot(const Row& a, const Row& b) {
+  [[nodiscard]] static double dot(const Row& a, const Row& b) { return dot(a, b.data()); }
+  [[nodiscard]] static double dot(const Row& a, const double* b) {
     double sum = 0;
     for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
     return sum;
