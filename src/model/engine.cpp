@@ -211,7 +211,7 @@ bool Engine::runs_like(const Engine& other) const noexcept {
   return &model().weights() == &other.model().weights() && context() == other.context();
 }
 
-void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output) {
+void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output, SinkCalls calls) {
   std::vector<const nn::SequenceState*> states;
   for (const Sequence& s : sequences) states.push_back(s.state);
   std::ranges::sort(states);
@@ -261,11 +261,18 @@ void Engine::run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_
     for (const ScaledAdapter& one : s.adapters) shared_->check(one.adapter);
   }
   try {
-    shared_->running().run(sequences, sink, asked, output);
+    shared_->running().run(sequences, sink, asked, output, calls);
   } catch (...) {
     if (thrown) std::rethrow_exception(thrown);
     throw;
   }
+}
+
+void Engine::for_each(std::int64_t count, FunctionRef<void(std::int64_t)> f) {
+  const Turn turn(shared_->turns);
+  shared_->running().team().deal(count, 1, [&](Range part, int) {
+    for (std::int64_t i = part.begin; i < part.end; ++i) f(i);
+  });
 }
 
 nn::SequenceState Engine::new_draft_state(std::string_view kv) const {

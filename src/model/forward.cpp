@@ -185,7 +185,7 @@ void Forward::take(const SequenceInput& input, Segment segment, std::int64_t cou
   }
 }
 
-void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output) {
+void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output, SinkCalls calls) {
   const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
   Rollback rollback(sequences);
   std::int64_t read = 0;
@@ -223,10 +223,17 @@ void Forward::run(std::span<const SequenceInput> sequences, PassSink sink, KeepG
     std::vector<std::pair<std::int64_t, std::int64_t>> places;  // (sequence, index) of each row
     const auto flush = [&] {
       if (output == PassOutput::logits) head(rows);
-      for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto hand_out = [&](std::size_t i) {
         const std::span<float> values = output == PassOutput::logits ? std::span(logits_.data() + i * vocab, vocab) : std::span(branch_.row(0), dim);
         if (output == PassOutput::state) final_norm(rows[i], values.data());
         sink(places[i].first, places[i].second, values);
+      };
+      if (calls == SinkCalls::at_once && output == PassOutput::logits && rows.size() > 1) {
+        team().deal(std::ssize(rows), 1, [&](Range part, int) {
+          for (std::int64_t i = part.begin; i < part.end; ++i) hand_out(static_cast<std::size_t>(i));
+        });
+      } else {
+        for (std::size_t i = 0; i < rows.size(); ++i) hand_out(i);
       }
       rows.clear();
       places.clear();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "bantam/model/divergence.hpp"
 
@@ -84,6 +85,7 @@ Engine::Sequence Scheduler::Text::next_piece(std::int64_t count) {
   piece_begin = s.sequence.tokens();
   // Logits are known behind the last of all.
   const std::int64_t first_output = count == tokens_left() ? count - 1 : count;
+  s.logits.reserve(static_cast<std::size_t>(s.model().config().vocab));
   Engine::Sequence part{.tokens = std::span<const TokenId>(s.tokens).subspan(static_cast<std::size_t>(piece_begin), static_cast<std::size_t>(count)),
                         .state = &s.sequence,
                         .first_output = scores_prompt() ? 0 : first_output,
@@ -185,6 +187,19 @@ std::vector<DrawnToken> Scheduler::Text::draw() {
   // Known now, and nobody has to wait another step for it.
   if (range->finish_ == Finish::running && range->at_limit()) range->finish(Finish::length);
   return drawn;
+}
+
+void Scheduler::Text::draw_ahead() noexcept {
+  try {
+    ahead = draw();
+  } catch (...) {
+    ahead_failed = std::current_exception();
+  }
+}
+
+std::vector<DrawnToken> Scheduler::Text::take_drawn() {
+  if (ahead_failed) std::rethrow_exception(std::exchange(ahead_failed, nullptr));
+  return ahead ? *std::exchange(ahead, std::nullopt) : draw();
 }
 
 void Scheduler::Text::tell(TextUpdate update) {

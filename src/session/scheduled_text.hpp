@@ -43,6 +43,8 @@ struct Scheduler::Text {
   Guesses guesses = {};                ///< that it checks
   std::vector<TokenId> checked = {};   ///< the token that waits, and these
   std::vector<float> logits = {};      ///< behind each of them, (checked, vocab)
+  std::optional<std::vector<DrawnToken>> ahead = {};  ///< what draw_ahead() drew, or
+  std::exception_ptr ahead_failed = {};               ///< what it threw
   std::vector<float> states = {};      ///< of the tokens in the pass, (tokens, dim), for the layer that drafts
 
   [[nodiscard]] std::size_t prompt() const { return number / static_cast<std::size_t>(job->request.count); }
@@ -77,6 +79,12 @@ struct Scheduler::Text {
   void start_generating(const Speculation& speculation);
   /// The next token, or those that a pass over guesses brought, or the end: the range says whether it goes on.
   [[nodiscard]] std::vector<DrawnToken> draw();
+  /// Whether another thread may draw while this one draws for others: nobody else's code is called, and the state is left alone.
+  [[nodiscard]] bool draws_alone() const { return guesses.tokens.empty() && !job->request.generate.process; }
+  /// draw(), for take_drawn() to have.
+  void draw_ahead() noexcept;
+  /// What was drawn ahead, or draw().
+  [[nodiscard]] std::vector<DrawnToken> take_drawn();
   /// The listener hears of it. Who cannot listen is taken to have cancelled; std::bad_alloc comes out.
   void tell(TextUpdate update);
 

@@ -79,6 +79,8 @@ struct Scheduler::Impl {
   [[nodiscard]] bool pass(const std::vector<Text*>& texts, const std::vector<Engine::Sequence>& sequences, std::int64_t prompt_tokens);
   /// After a pass that failed: memory is made, or those who were in it end.
   void give_way(const std::vector<Text*>& texts, const TextFailure& failure);
+  /// Has all threads draw for those texts that any may draw for.
+  void draw_ahead(const std::vector<Text*>& texts);
   /// The next token of a text whose logits are known, or its end.
   void draw(Text& text);
 

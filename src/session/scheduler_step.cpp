@@ -49,6 +49,7 @@ void Scheduler::Impl::step() {
   for (Text* text : reading) go_on_reading(*text, generating);
   ++counts.steps;
   counts.stepped_texts += std::ssize(generating);
+  draw_ahead(generating);
   for (Text* text : generating) draw(*text);
 }
 
@@ -76,7 +77,9 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
     return std::ranges::any_of(texts, [](const Text* text) { return !text->job->cancelled; });
   };
   try {
-    engine.run(sequences, sink, keep_going);
+    // What prompts are scored by is told in order.
+    const bool scores = std::ranges::any_of(texts, [](const Text* text) { return text->is_reading() && text->scores_prompt(); });
+    engine.run(sequences, sink, keep_going, Engine::Output::logits, scores ? SinkCalls::in_order : SinkCalls::at_once);
   } catch (const Error& error) {
     if (error.code() == Errc::cancelled) return false;
     give_way(texts, {error.what(), error.code()});
@@ -108,10 +111,17 @@ void Scheduler::Impl::give_way(const std::vector<Text*>& texts, const TextFailur
   for (Text* text : texts) fail_with(*text, failure);
 }
 
+void Scheduler::Impl::draw_ahead(const std::vector<Text*>& texts) {
+  std::vector<Text*> alone;
+  std::ranges::copy_if(texts, std::back_inserter(alone), [](const Text* text) { return text->draws_alone(); });
+  if (!is_worth_dealing(engine, std::ssize(alone))) return;
+  engine.for_each(std::ssize(alone), [&](std::int64_t i) { alone[static_cast<std::size_t>(i)]->draw_ahead(); });
+}
+
 void Scheduler::Impl::draw(Text& text) {
   try {
     const TextStats before = text.stats;
-    const std::vector<DrawnToken> drawn = text.draw();
+    const std::vector<DrawnToken> drawn = text.take_drawn();
     counts.generated_tokens += std::ssize(drawn);
     counts.guessed_tokens += text.stats.guessed_tokens - before.guessed_tokens;
     counts.right_guesses += text.stats.right_guesses - before.right_guesses;

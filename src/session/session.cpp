@@ -92,6 +92,7 @@ Engine::Sequence Session::State::unread() {
   // Logits are known only right after a token was read: read the last one again if nothing waits.
   if (static_cast<std::size_t>(sequence.tokens()) == tokens.size()) rewind(sequence.tokens() - 1);
   const auto waiting = std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(sequence.tokens()));
+  logits.reserve(static_cast<std::size_t>(model().config().vocab));
   return {.tokens = waiting, .state = &sequence, .first_output = std::ssize(waiting) - 1, .source = unread_source(), .adapters = options.adapters};
 }
 

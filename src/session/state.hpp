@@ -27,6 +27,11 @@ struct Piece {
   std::int64_t before = 0, behind = 0;
 };
 
+/// Whether looking at all logits of so many texts takes longer than waking threads for it does.
+[[nodiscard]] inline bool is_worth_dealing(const Engine& engine, std::int64_t texts) {
+  return texts > 1 && texts * engine.model().config().vocab >= 1 << 16;
+}
+
 struct Session::State {
   Engine engine;
   bool shares_engine;  ///< it was given. Forks of others get one each, so that they can run at once

@@ -1,6 +1,7 @@
 // Generation, step by step: sample, decode, hold back what may be the beginning of a stop text. Guesses are checked and
 // batches advanced here.
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 #include "state.hpp"
@@ -213,6 +214,32 @@ void TextRange::confirm(int kind, std::span<const TokenId> guesses, std::span<co
   stats_.right_guesses += static_cast<std::int64_t>(right);
 }
 
+/// A token for each, of the logits that their sessions have. Where nobody else's code is called all threads choose. Throws the first that a
+/// choice throws, when all have chosen.
+void TextRange::choose_all(std::span<TextRange* const> ranges) {
+  if (ranges.empty()) return;
+  std::vector<std::exception_ptr> thrown(ranges.size());
+  const auto choose = [&](std::int64_t i) noexcept {
+    TextRange& range = *ranges[static_cast<std::size_t>(i)];
+    Session::State& s = *range.session_->state_;
+    try {
+      if (range.choose(s.logits)) s.logits.clear();
+    } catch (...) {
+      thrown[static_cast<std::size_t>(i)] = std::current_exception();
+    }
+  };
+  Engine& engine = ranges.front()->session_->state_->engine;
+  const bool calls_others = std::ranges::any_of(ranges, [](const TextRange* range) { return static_cast<bool>(range->options_.process); });
+  if (!calls_others && is_worth_dealing(engine, std::ssize(ranges))) {
+    engine.for_each(std::ssize(ranges), choose);
+  } else {
+    for (std::int64_t i = 0; i < std::ssize(ranges); ++i) choose(i);
+  }
+  for (const std::exception_ptr& one : thrown) {
+    if (one) std::rethrow_exception(one);
+  }
+}
+
 std::size_t advance(std::span<TextRange> generations) {
   std::vector<TextRange*> pointers;
   for (TextRange& generation : generations) pointers.push_back(&generation);
@@ -239,14 +266,11 @@ std::size_t advance(std::span<TextRange* const> generations) {
   if (!sequences.empty()) {
     states.front()->engine.run(
         sequences, [&](std::int64_t i, std::int64_t, std::span<const float> row) { states[static_cast<std::size_t>(i)]->logits.assign(row.begin(), row.end()); },
-        [](std::int64_t) { return true; });
+        [](std::int64_t) { return true; }, Engine::Output::logits, SinkCalls::at_once);
   }
+  TextRange::choose_all(running);
   std::size_t left = 0;
-  for (TextRange* g : running) {
-    Session::State& s = *g->session_->state_;
-    if (g->choose(s.logits)) s.logits.clear();
-    if (g->finish_ == Finish::running) ++left;
-  }
+  for (const TextRange* g : running) left += g->finish_ == Finish::running ? 1 : 0;
   for (TextRange* g : running) g->count_time(watch.seconds());
   return left;
 }

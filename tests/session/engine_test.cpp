@@ -74,6 +74,31 @@ TEST_CASE("sessions on one engine have the bits that they have alone, with conte
   CHECK(shared[0].threads() == 2);
 }
 
+TEST_CASE("generations that all threads choose for are those of sessions alone, and what one throws comes out") {
+  constexpr std::size_t count = 20;
+  REQUIRE(static_cast<std::int64_t>(count) * demo().config().vocab >= 1 << 16);  // else one thread is enough
+  const Engine engine(demo(), {.context = 256, .threads = 2});
+  std::vector<Session> sessions;
+  for (std::size_t i = 0; i < count; ++i) sessions.emplace_back(engine);
+  std::vector<TextRange> ranges;
+  for (std::size_t i = 0; i < count; ++i) ranges.push_back(sessions[i].stream(prompts[i % prompts.size()], options_of(i, 12)));
+  while (advance(ranges) > 0) {}
+  for (std::size_t i = 0; i < count; ++i) {
+    CAPTURE(i);
+    Session alone(engine);
+    TextRange range = alone.stream(prompts[i % prompts.size()], options_of(i, 12));
+    (void)range.text();
+    CHECK(ranges[i].tokens() == range.tokens());
+  }
+  ranges.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    GenerateOptions options = options_of(i, 12);
+    if (i == 7) options.process = [](std::span<const TokenId>, std::span<float>) -> bool { throw Error(Errc::corrupt, "this one is broken"); };
+    ranges.push_back(sessions[i].stream("", options));
+  }
+  CHECK(error_of([&] { (void)advance(ranges); }) == "this one is broken");
+}
+
 TEST_CASE("sessions on one engine are forked, cut, saved and restored as others are") {
   const Engine engine(demo(), {.context = 512, .threads = 2});
   const SessionOptions options{.context = 512, .threads = 1};

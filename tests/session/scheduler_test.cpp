@@ -188,6 +188,38 @@ TEST_CASE("texts are those of their requests alone, whatever comes beside them a
   }
 }
 
+TEST_CASE("texts that all threads draw for are those of their requests alone, beside one that fails") {
+  constexpr int texts = 20;
+  REQUIRE(texts * demo().config().vocab >= 1 << 16);  // else one thread is enough
+  Scheduler scheduler(stepping_engine(), {.parallel = texts + 1});
+  std::vector<TextRequest> requests;
+  for (std::uint64_t i = 0; i < texts; ++i) {
+    requests.push_back(text_request(prompt_of_length(8, static_cast<TokenId>(50 * i)), 12, i));
+    if (i % 4 == 1) requests.back().generate.grammar.emplace(Grammar::from_gbnf("root ::= [a-z ]{3,12} (\"yes\" | \"no\")"), demo().tokenizer());
+    if (i % 4 == 2) requests.back().generate.sampling.temperature = 0;
+    if (i % 4 == 3) requests.back().top_logprobs = 3;
+  }
+  TextRequest bad = text_request(spelled("The"), 50);
+  bad.generate.process = [caller = std::thread::id()](std::span<const TokenId> tokens, std::span<float>) mutable -> bool {
+    if (caller == std::thread::id()) caller = std::this_thread::get_id();
+    if (caller != std::this_thread::get_id()) throw Error(Errc::corrupt, "called from another thread");
+    if (tokens.size() > 6) throw Error(Errc::corrupt, "this one is broken");
+    return true;
+  };
+  Outcome broken(1);
+  REQUIRE(scheduler.submit(bad, broken.listener()));
+  std::vector<std::unique_ptr<Outcome>> outcomes;
+  for (const TextRequest& request : requests) {
+    outcomes.push_back(std::make_unique<Outcome>(1));
+    REQUIRE(scheduler.submit(request, outcomes.back()->listener()));
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    CAPTURE(i);
+    check_alone(stepping_engine(), requests[i], outcomes[i]->wait());
+  }
+  CHECK(broken.wait()[0].error == "this one is broken");
+}
+
 TEST_CASE("texts of models with recurrent states are those of their requests alone, prompts that begin alike included") {
   for (const ArchSpec* arch : architectures) {
     if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;

@@ -71,7 +71,11 @@ class Engine {
   /// vocabulary, embeddings of another width or beside tokens, a sequence beyond context(), a part of one whose tokens all see each other,
   /// and when a callback calls its engine; unsupported for logits of a model without a head; cancelled when keep_going says so;
   /// out_of_memory; io where a file of keys and values cannot be written or read; and what Adapter::check_fits() and the callbacks throw. States are then as truncate() to their tokens leaves them.
-  void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits);
+  void run(std::span<const Sequence> sequences, Sink sink, KeepGoing keep_going, Output output = Output::logits, SinkCalls calls = SinkCalls::in_order);
+
+  /// Calls f(i) for each i below `count` on the engine's threads: what comes between passes, once for each sequence. f must neither throw nor
+  /// call the engine.
+  void for_each(std::int64_t count, FunctionRef<void(std::int64_t)> f);
 
   /// Whether the model has a layer that guesses the token after the next one (ModelConfig::drafting).
   [[nodiscard]] bool drafts() const noexcept { return !model().config().drafting.empty(); }

@@ -61,7 +61,7 @@ class Forward {
   /// tokens were divided into calls, nor on what else is in the pass, nor on the number of threads. Throws cancelled when
   /// keep_going says so, out_of_memory, and what the sink, the source of blocks and stores of keys and values throw; states are then as truncate() to
   /// their tokens leaves them.
-  void run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output = PassOutput::logits);
+  void run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output = PassOutput::logits, SinkCalls calls = SinkCalls::in_order);
 
   /// Runs half of layer `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its beginning, and adds
   /// what it makes to `hidden`. Halves side by side are run together, as the second.

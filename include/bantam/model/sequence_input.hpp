@@ -36,8 +36,11 @@ struct SequenceInput {
 
 /// What is handed out of a token: its logits (vocab), or what the head makes them of, the hidden state (dim) after the final norm.
 enum class PassOutput : std::uint8_t { logits, state };
-/// Called with (index of the sequence, index of the token in it, what is handed out), in order. Values live for the call.
+/// Called with (index of the sequence, index of the token in it, what is handed out), as SinkCalls says. Values live for the call.
 using PassSink = FunctionRef<void(std::int64_t sequence, std::int64_t index, std::span<const float> values)>;
+/// How a sink is called: in order on the calling thread; or from any of the engine's threads, several at once, in any order, where it does no
+/// more than copy to places of its own. Such a sink must not throw. With many sequences one thread would copy for a tenth of a pass.
+enum class SinkCalls : std::uint8_t { in_order, at_once };
 /// Asked on the calling thread before each layer of more than one token, with the tokens read so far; false cancels.
 using KeepGoing = FunctionRef<bool(std::int64_t tokens_read)>;
 

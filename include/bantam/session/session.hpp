@@ -149,6 +149,7 @@ class TextRange {
   void keep_allowed(std::vector<TokenId>& guesses);
   void confirm(int kind, std::span<const TokenId> guesses, std::span<const float> logits, FunctionRef<void(std::span<const float>)> drawn);
   bool choose(std::span<const float> logits);
+  static void choose_all(std::span<TextRange* const> ranges);
   void finish(Finish why);
   void count_time(double seconds);
   void hold_back_stop_prefix();
