@@ -146,6 +146,11 @@ std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, con
   return passes;
 }
 
+/// What readers take from products: they rearrange a layer's blocks on the same processors.
+double reader_seconds(const LayerTime& time, const Machine& m) {
+  return m.threads > 0 ? time.read_ahead * m.disk.gb_s * m.disk.processor_s_per_gb / m.threads : 0;
+}
+
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
 void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double asked_hits, const Machine& m) {
   if (others >= m.memory_bytes) return;
@@ -176,11 +181,13 @@ void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double a
   std::vector<std::vector<LayerTime>> passes = pass_times(checkpoint, residency, m, asked_hits, 1);
   for (const LayerTime& time : passes.front()) head -= time.arithmetic + time.expert_arithmetic + time.late_arithmetic;
   for (std::vector<LayerTime>& layers : passes) {
-    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].arithmetic += step_seconds(config.specs[i], m);
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].arithmetic += step_seconds(config.specs[i], m) + reader_seconds(layers[i], m);
   }
   c.timeline = timeline_of(passes, std::max(0.0, head));
   if (config.has_head) c.generate_tok_s = 1 / c.timeline.seconds;
-  c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(pass_times(checkpoint, residency, m, asked_hits, Forward::largest_chunk), 0).seconds;
+  std::vector<std::vector<LayerTime>> prompt = pass_times(checkpoint, residency, m, asked_hits, Forward::largest_chunk);
+  for (LayerTime& time : prompt.front()) time.arithmetic += reader_seconds(time, m);
+  c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(prompt, 0).seconds;
 }
 
 Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts& texts, const Machine& m) {
@@ -257,7 +264,10 @@ Machine measured(Machine m, int threads, const Checkpoint& checkpoint) {
     m.product_gb_s = measure_product_gb_s(matrix->format(), matrix->rows, matrix->columns, threads);
   }
   if (m.int8_gop_s == 0) m.int8_gop_s = measure_int8_gop_s(threads);
-  if (m.disk.gb_s == 0) m.disk = measure_streaming(checkpoint);
+  if (m.disk.gb_s == 0) {
+    m.disk = measure_streaming(checkpoint);
+    m.threads = threads > 0 ? threads : usable_cores();
+  }
   return m;
 }
 

@@ -29,6 +29,7 @@ struct Machine {
   StreamingRate disk = {};
   double product_gb_s = 0;  ///< that the model's weights are decoded with, as they are; 0: nobody knows, a share of read_gb_s
   double step_seconds = 0;  ///< of a pass, where nothing is read; 0: another machine's, which nobody knows
+  int threads = 0;          ///< that products have; 0: another machine's, which nobody knows
   /// That weights are read with for one token.
   [[nodiscard]] double weights_gb_s() const noexcept;
 };

@@ -1,6 +1,8 @@
 // Slots for layers, and caches of experts.
 #include "bantam/model/streamed_blocks.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <map>
 
@@ -188,6 +190,17 @@ const MatrixSource* StreamedBlocks::table(Role role) const {
   return found == store_->tables.end() ? nullptr : found->second;
 }
 
+namespace {
+
+/// That all threads of the process have had.
+double processor_seconds() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
 StreamingRate measure_streaming(const Checkpoint& checkpoint) {
   const DiskReading disk = disk_of(checkpoint);
   if (disk.gb_s == 0) return {};
@@ -219,7 +232,9 @@ StreamingRate measure_streaming(const Checkpoint& checkpoint) {
     bytes += tensors[at % tensors.size()]->stored_bytes();
   }
   if (unit.empty()) return {.gb_s = disk.gb_s};
-  StreamingRate rate{.gb_s = 1e-9 * static_cast<double>(bytes) / seconds_of(unit)};
+  const double before = processor_seconds(), gigabytes = 1e-9 * static_cast<double>(bytes);
+  StreamingRate rate{.gb_s = gigabytes / seconds_of(unit)};
+  rate.processor_s_per_gb = (processor_seconds() - before) / gigabytes;
   constexpr std::size_t alone = 16;
   if (experts.size() < alone) return rate;
   const auto apart = static_cast<std::ptrdiff_t>(experts.size() / alone);

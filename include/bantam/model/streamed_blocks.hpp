@@ -38,6 +38,7 @@ class StreamedBlocks final : public BlockSource {
 struct StreamingRate {
   double gb_s = 0;            ///< bytes of the file a second, in GB/s; 0: it has no file, or one too small to tell
   double expert_seconds = 0;  ///< of one expert's matrices, read alone; 0: it has none, or nobody knows
+  double processor_s_per_gb = 0;  ///< seconds of one processor that reading and rearranging take from products
 };
 /// Reads 64 MB and 16 experts, with what measure_disk() chose.
 [[nodiscard]] StreamingRate measure_streaming(const Checkpoint& checkpoint);
