@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <numbers>
+#include <set>
 
 #include "bantam/core/half.hpp"
 #include "bantam/io/safetensors.hpp"
+#include "limits.hpp"
 #include "model/arrangement.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
@@ -733,9 +735,45 @@ std::string TinyModel::bytes_of(const std::vector<float>& values, const std::str
   return bytes;
 }
 
+namespace {
+
+/// What an architecture's models are made of, as (kind, which): weights, numbers of configs, and ways to put blocks together.
+std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
+  std::set<std::pair<int, int>> parts;
+  for (const auto& list : {arch.tensors, arch.more_tensors}) {
+    for (const TensorKey& key : list) parts.emplace(0, static_cast<int>(key.role));
+  }
+  for (const auto& list : {arch.config, arch.more_config}) {
+    for (const ConfigKey& key : list) parts.emplace(1, static_cast<int>(key.field));
+  }
+  const int ways[] = {static_cast<int>(arch.norm), static_cast<int>(arch.recurrent), static_cast<int>(arch.output_gate), static_cast<int>(arch.head_norm), static_cast<int>(arch.gate),
+                      arch.parallel, arch.causal, arch.encodes, arch.norms_sums, arch.first_unnormed, arch.latent, arch.single_halves, arch.plain_norms, arch.head_layer_norms,
+                      arch.chunks_windows, arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.has_experts(), arch.may_draft()};
+  int kind = 2;
+  for (const int way : ways) parts.emplace(kind++, way);
+  // With experts and without, blocks are put together by other code.
+  const auto again = std::vector(parts.begin(), parts.end());
+  for (const auto& [what, which] : again) parts.emplace(what + (arch.has_experts() ? 100 : 200), which);
+  return parts;
+}
+
+}  // namespace
+
+std::vector<const ArchSpec*> architectures_by_parts() {
+  std::vector<const ArchSpec*> all(std::begin(architectures), std::end(architectures));
+  std::set<std::pair<int, int>> seen;
+  const auto has_new = [&](const ArchSpec* arch) {
+    const std::size_t before = seen.size();
+    seen.merge(parts_of(*arch));
+    return seen.size() > before;
+  };
+  if (quick()) std::erase_if(all, [&](const ArchSpec* arch) { return !has_new(arch); });
+  return all;
+}
+
 std::vector<const ArchSpec*> dense_architectures() {
-  std::vector<const ArchSpec*> dense;
-  std::ranges::copy_if(architectures, std::back_inserter(dense), [](const ArchSpec* arch) { return !arch->has_experts(); });
+  std::vector<const ArchSpec*> dense = architectures_by_parts();
+  std::erase_if(dense, [](const ArchSpec* arch) { return arch->has_experts(); });
   return dense;
 }
 

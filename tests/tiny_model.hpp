@@ -130,7 +130,10 @@ struct TinyModel {
   }
 };
 
-/// The architectures without experts.
+/// All of them; where BANTAM_TEST_QUICK is set those that have a part which none before them has, so that each part is there.
+[[nodiscard]] std::vector<const ArchSpec*> architectures_by_parts();
+
+/// Those of them without experts.
 [[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
 
 /// Those of them that compute what Llama does by its names: blocks one after the other, RMS norms before them, no scales, rope in all layers.

@@ -111,7 +111,7 @@ TEST_CASE("clipping gives up weights that hardly matter, and never raises a grou
 }
 
 TEST_CASE("folding scales into a model leaves its logits as they were") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     for (const std::int64_t kv_heads : {2, 6}) {
       CAPTURE(std::string(arch->name));
       CAPTURE(kv_heads);

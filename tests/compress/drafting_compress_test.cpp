@@ -7,7 +7,7 @@ namespace bantam::test {
 namespace {
 
 TEST_CASE("every method keeps the layer that drafts, in the format that was asked for") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->may_draft()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .drafts = true};
@@ -49,7 +49,7 @@ TEST_CASE("every method keeps the layer that drafts, in the format that was aske
 }
 
 TEST_CASE("fitting to a size leaves the layer that drafts the recipe's format, as the container has it, and counts it") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->may_draft()) continue;
     CAPTURE(std::string(arch->name));
     const Fitting f(false, {.arch = arch, .drafts = true});

@@ -33,7 +33,7 @@ struct ExpertPass {
 const MethodOptions few_ratios{.awq = {.ratios = 3, .weigh_weights = false}};
 
 TEST_CASE("every method compresses the experts of every architecture, and reports all of their matrices") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->has_experts()) continue;
     CAPTURE(std::string(arch->name));
     ExpertPass pass({.arch = arch, .biases = true});

@@ -24,7 +24,7 @@ const CheckpointTensor& first_expert(const Checkpoint& checkpoint, Role role) {
 }
 
 TEST_CASE("the divergence of a layer's experts is that of a model with all of them changed") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->has_experts()) continue;
     CAPTURE(std::string(arch->name));
     const Fitting f(false, {.arch = arch, .layers = 3, .biases = true});

@@ -161,7 +161,7 @@ TEST_CASE("following the original does no harm where there is little to make goo
     auto& sample = calibration.samples.emplace_back();
     for (int t = 0; t < 24; ++t) sample.push_back(static_cast<TokenId>(random.next() % 30));
   }
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     const TinyModel tiny = TinyModel{.arch = arch}.make();
     const TemporaryFolder folder;

@@ -159,7 +159,7 @@ struct Calibrated {
 };
 
 TEST_CASE("a rotated model of any architecture gives the logits of the one it came from, in every container") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->norms_before_blocks() || arch->norm != Norm::rms || arch->recurrent != MixerKind::none || arch->find(Role::head) == nullptr) continue;  // refused, as a test below shows
 
     for (const bool tied : {false, true}) {
@@ -257,7 +257,7 @@ TEST_CASE("rotation names the weight that is not finite") {
 }
 
 TEST_CASE("a model whose norms a rotation would change is not rotated") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::head) != nullptr) continue;
     CAPTURE(std::string(arch->name));
     const Calibrated run({.arch = arch});

@@ -76,7 +76,7 @@ TEST_CASE("adapters change every architecture's logits as the reference's, from 
 }
 
 TEST_CASE("merged adapters are those that a model runs with") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch};
     tiny.make();
@@ -487,7 +487,7 @@ TEST_CASE("a path that exists as it is written is one, whatever stands behind it
 }
 
 TEST_CASE("adapters of models within a bound of memory give the bits of those in memory, merged ones too") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 8, .experts = 16};
     tiny.make();

@@ -51,7 +51,7 @@ class FaultyBlocks final : public BlockSource {
 }  // namespace
 
 TEST_CASE("layers that are read from their file when they are run give the bits of layers in memory") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 4};
     tiny.make();
@@ -114,7 +114,7 @@ TEST_CASE("states are as they were when a layer cannot be had in the middle of a
 }
 
 TEST_CASE("rows of the embedding in the place of tokens are those tokens, in any pieces and beside others") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     // Of tokens that are not there nobody can look per-layer embeddings up: such rows get those of token 0.
     TinyModel tiny{.arch = arch, .shares_values = true};

@@ -101,7 +101,7 @@ std::vector<std::filesystem::path> write_all(const TinyModel& tiny, const std::f
 
 TEST_CASE("models within any bound give the bits of models in memory") {
   std::size_t turn = 0;
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     const TinyModel tiny = deep(arch);
     const TemporaryFolder folder;
@@ -165,7 +165,7 @@ TEST_CASE("experts are evicted and read again, each touched one once a wave, and
 }
 
 TEST_CASE("a model with another number of experts a token is the one that its config would describe, streamed too") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};
     tiny.make();
     const TemporaryFolder folder;
@@ -292,7 +292,7 @@ TEST_CASE("a session that is saved of a model in its file goes on with one in me
 }
 
 TEST_CASE("cold experts are passed over where they are asked to be, token by token, and nowhere else") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->has_experts()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};

@@ -10,7 +10,7 @@ namespace {
 /// A model of every architecture whose files have such a layer.
 std::vector<Model> guessing_models() {
   std::vector<Model> models;
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->may_draft()) continue;
     TinyModel tiny{.arch = arch, .context = 800, .drafts = true};
     tiny.make();
@@ -98,7 +98,7 @@ std::int64_t least_memory(const Model& model, std::int64_t tokens) {
 }
 
 TEST_CASE("the layer that drafts shares the bound of its session's memory, and the text stays as it is") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->may_draft()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .context = 2400, .drafts = true};

@@ -221,7 +221,7 @@ TEST_CASE("texts that all threads draw for are those of their requests alone, be
 }
 
 TEST_CASE("texts of models with recurrent states are those of their requests alone, prompts that begin alike included") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .context = 400};
@@ -764,7 +764,7 @@ TEST_CASE("guesses are checked in the batch, and leave every text as it is") {
 }
 
 TEST_CASE("guesses in the batch leave texts of all architectures as they are") {
-  for (const ArchSpec* arch : architectures) {
+  for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->causal) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .context = 400, .drafts = arch->may_draft()};
