@@ -224,11 +224,11 @@ template <class Key, std::size_t n, std::size_t m>
   return all;
 }
 
-/// A table without the one key of a role.
-template <class Key, std::size_t n>
-[[nodiscard]] constexpr std::array<Key, n - 1> without(const Key (&keys)[n], Role role) {
-  std::array<Key, n - 1> rest{};
-  std::copy_if(std::begin(keys), std::end(keys), rest.begin(), [&](const Key& key) { return key.role != role; });
+/// A table without the keys of some roles, one of each.
+template <class Key, std::size_t n, class... Roles>
+[[nodiscard]] constexpr std::array<Key, n - sizeof...(Roles)> without(const Key (&keys)[n], Roles... roles) {
+  std::array<Key, n - sizeof...(Roles)> rest{};
+  std::copy_if(std::begin(keys), std::end(keys), rest.begin(), [&](const Key& key) { return ((key.role != roles) && ...); });
   return rest;
 }
 
@@ -296,7 +296,7 @@ struct ArchSpec {
   std::string_view gguf_attending = {};  ///< GGUF's architecture where all layers attend and are turned by rope; empty: the same
   bool tiled_values = false;  ///< value head i of a delta net goes with key head i mod key_heads; folders have those of a key head side by side
   nn::OutputGate output_gate = nn::OutputGate::none;
-  bool plain_norms = false;   ///< norms before blocks and the last have no weights (OLMo 1)
+  bool plain_norms = false;   ///< norms before blocks and the last are layer norms without weights (OLMo 1)
   nn::HeadNorm head_norm = nn::HeadNorm::each;
   bool head_layer_norms = false;  ///< norms of q and k are layer norms
   bool rope_sections = false;  ///< GGUF files say which pairs of rope turn by which axis of an image; all by the same in a text

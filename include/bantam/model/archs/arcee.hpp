@@ -5,8 +5,6 @@
 
 namespace bantam::inline v0::archs {
 
-inline constexpr auto arcee_tensors = without(llama_tensors, Role::gate);
-
 inline constexpr ArchSpec arcee{
     .name = "arcee",
     .hf_class = "ArceeForCausalLM",
@@ -15,7 +13,7 @@ inline constexpr ArchSpec arcee{
     .default_norm_eps = 1e-5,
     .gate = ops::Gate::relu2,
     .config = llama_config,
-    .tensors = arcee_tensors,
+    .tensors = gateless_tensors,
 };
 
 }  // namespace bantam::inline v0::archs

@@ -10,19 +10,7 @@ inline constexpr ConfigKey cohere_config[] = {
     {Field::logit_factor, "logit_scale", "logit_scale"},
 };
 
-inline constexpr TensorKey cohere_tensors[] = {
-    {Role::embedding, "model.embed_tokens.weight", "token_embd.weight"},
-    {Role::final_norm, "model.norm.weight", "output_norm.weight"},
-    {Role::head, "lm_head.weight", "output.weight", Presence::optional},
-    {Role::attention_norm, "model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    {Role::q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
-    {Role::k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
-    {Role::v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    {Role::o, "model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
-    {Role::gate, "model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    {Role::up, "model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
-    {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
-};
+inline constexpr auto cohere_tensors = without(llama_tensors, Role::rope_divisors, Role::ffn_norm);
 
 /// Of Command R+, layer norms without biases.
 inline constexpr TensorKey cohere_head_norms[] = {

@@ -6,7 +6,8 @@
 
 namespace bantam::inline v0::archs {
 
-inline constexpr ConfigKey deepseek_config[] = {
+/// Sizes of latent attention.
+inline constexpr ConfigKey latent_config[] = {
     {Field::kv_heads, "num_key_value_heads", ""},
     {Field::latent_heads, "", "attention.head_count_kv"},
     {Field::q_rank, "q_lora_rank", "attention.q_lora_rank"},
@@ -17,6 +18,8 @@ inline constexpr ConfigKey deepseek_config[] = {
     {Field::value_dim, "v_head_dim", "attention.value_length_mla"},
     {Field::latent_key_dim, "", "attention.key_length"},
     {Field::latent_value_dim, "", "attention.value_length"},
+};
+inline constexpr ConfigKey deepseek_experts_config[] = {
     {Field::experts, "n_routed_experts", "expert_count"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
     {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
@@ -27,6 +30,7 @@ inline constexpr ConfigKey deepseek_config[] = {
     {Field::router_groups_used, "topk_group", "expert_group_used_count"},
     {Field::router_scale, "routed_scaling_factor", "expert_weights_scale"},
 };
+inline constexpr auto deepseek_config = joined(latent_config, deepseek_experts_config);
 
 /// Of each head, what makes keys and what makes values of the latent vector; the first absorbed into the queries, transposed.
 inline constexpr Fused deepseek_k_b{"model.layers.{}.self_attn.kv_b_proj.weight", 0, 2, false, true, "blk.{}.attn_kv_b.weight"};
@@ -97,20 +101,9 @@ inline constexpr ArchSpec glm4_moe_lite{
     .more_config = deepseek_config,
 };
 
-/// What of DeepSeek's a model without experts has. GGUF files count its layers as dense ones, which are DeepSeek's first.
-inline constexpr ConfigKey youtu_config[] = {
-    {Field::kv_heads, "num_key_value_heads", ""},
-    {Field::latent_heads, "", "attention.head_count_kv"},
-    {Field::q_rank, "q_lora_rank", "attention.q_lora_rank"},
-    {Field::kv_rank, "kv_lora_rank", "attention.kv_lora_rank"},
-    {Field::nope_dim, "qk_nope_head_dim", ""},
-    {Field::rope_dim, "qk_rope_head_dim", "rope.dimension_count"},
-    {Field::head_dim, "", "attention.key_length_mla"},
-    {Field::value_dim, "v_head_dim", "attention.value_length_mla"},
-    {Field::latent_key_dim, "", "attention.key_length"},
-    {Field::latent_value_dim, "", "attention.value_length"},
-    {Field::dense_layers, "", "leading_dense_block_count"},
-};
+/// GGUF files count all layers of a model without experts as DeepSeek's first, dense ones.
+inline constexpr ConfigKey all_dense_config[] = {{Field::dense_layers, "", "leading_dense_block_count"}};
+inline constexpr auto youtu_config = joined(latent_config, all_dense_config);
 
 /// Youtu-LLM 2B: latent attention and MLPs.
 inline constexpr ArchSpec youtu{

@@ -5,19 +5,7 @@
 
 namespace bantam::inline v0::archs {
 
-inline constexpr TensorKey eurobert_tensors[] = {
-    {Role::embedding, "model.embed_tokens.weight", "token_embd.weight"},
-    {Role::final_norm, "model.norm.weight", "output_norm.weight"},
-    {Role::attention_norm, "model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    {Role::q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
-    {Role::k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
-    {Role::v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    {Role::o, "model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
-    {Role::ffn_norm, "model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
-    {Role::gate, "model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    {Role::up, "model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
-    {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
-};
+inline constexpr auto eurobert_tensors = without(llama_tensors, Role::head, Role::rope_divisors);
 
 inline constexpr std::string_view eurobert_classes[] = {"EuroBertForMaskedLM"};
 inline constexpr std::string_view eurobert_leftovers[] = {"lm_head."};

@@ -22,7 +22,6 @@ inline constexpr TensorKey jais2_own_biases[] = {
     {Role::down_bias, "model.layers.{}.mlp.down_proj.bias", "blk.{}.ffn_down.bias"},
 };
 inline constexpr auto jais2_biases = joined(nemotron_biases, jais2_own_biases);
-inline constexpr auto gateless_tensors = without(llama_tensors, Role::gate);
 
 inline constexpr ConfigChoice jais2_choices[] = {{"attention_bias", 1, 1}, {"mlp_bias", 1, 1}};
 inline constexpr ConfigChoice nemotron_choices[] = {{"attention_bias", 0, 0}, {"mlp_bias", 0, 0}};

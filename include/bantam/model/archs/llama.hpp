@@ -37,6 +37,9 @@ inline constexpr TensorKey llama_tensors[] = {
     {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
 };
 
+/// Of MLPs without gates.
+inline constexpr auto gateless_tensors = without(llama_tensors, Role::gate);
+
 /// Hugging Face's Llama has them when attention_bias is set.
 inline constexpr TensorKey llama_biases[] = {
     {Role::q_bias, "model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", Presence::optional},

@@ -10,17 +10,7 @@ inline constexpr ConfigKey olmo_config[] = {
     {Field::qkv_clip, "clip_qkv", "attention.clamp_kqv"},
 };
 
-inline constexpr TensorKey olmo_tensors[] = {
-    {Role::embedding, "model.embed_tokens.weight", "token_embd.weight"},
-    {Role::head, "lm_head.weight", "output.weight", Presence::optional},
-    {Role::q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
-    {Role::k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
-    {Role::v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    {Role::o, "model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
-    {Role::gate, "model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    {Role::up, "model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
-    {Role::down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
-};
+inline constexpr auto olmo_tensors = without(llama_tensors, Role::final_norm, Role::rope_divisors, Role::attention_norm, Role::ffn_norm);
 
 inline constexpr ConfigChoice olmo_choices[] = {{"attention_bias", 0, 0}};
 
