@@ -233,10 +233,7 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
     rotate(head, t, layer.rope);
     if (!norm.empty() && options_.head_norm == HeadNorm::each_rotated) normalize(head, norm, bias, d);
     if (options_.norms_turned && layer.rope != LayerRope::none) kernels_.rms_norm(head, ones_.data(), eps, head, d);
-    if (is_q && options_.temperature.scale != 0) {
-      const float warm = options_.temperature.at(pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
-      for (std::int64_t i = 0; i < d; ++i) head[i] *= warm;
-    }
+    if (is_q) options_.temperature.warm(head, d, pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
     if (is_q && splits_queries()) std::copy_n(head, d, queries_.row(t) + h * d);
     if (is_q) return;
     float* padded = heads_[static_cast<std::size_t>(worker)].data();

@@ -47,10 +47,11 @@ struct Temperature {
   double length = 8192;
   double offset = 0;
   bool unturned = false;  ///< in layers without rope alone (Llama 4)
-  /// What a query of a layer is multiplied by.
-  [[nodiscard]] float at(std::int64_t position, LayerRope rope) const noexcept {
-    if (scale == 0 || (unturned && rope != LayerRope::none)) return 1;
-    return static_cast<float>(1 + scale * std::log(1 + std::floor((static_cast<double>(position) + offset) / length)));
+  /// A query of so many numbers, of a layer.
+  void warm(float* query, std::int64_t count, std::int64_t position, LayerRope rope) const noexcept {
+    if (scale == 0 || (unturned && rope != LayerRope::none)) return;
+    const auto factor = static_cast<float>(1 + scale * std::log(1 + std::floor((static_cast<double>(position) + offset) / length)));
+    for (std::int64_t i = 0; i < count; ++i) query[i] *= factor;
   }
   bool operator==(const Temperature&) const = default;
 };

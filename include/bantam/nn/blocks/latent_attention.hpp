@@ -167,10 +167,7 @@ inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, 
   pass.for_units(Work::positions, heads + 1, [&](std::int64_t t, std::int64_t h, int worker) {
     if (h == heads) return store(pass, w, layer, t, worker);
     float* query = q_.row(t) + h * options_.head_dim;
-    if (options_.temperature.scale != 0) {
-      const float warm = options_.temperature.at(pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
-      for (std::int64_t i = 0; i < options_.head_dim; ++i) query[i] *= warm;
-    }
+    options_.temperature.warm(query, options_.head_dim, pass.rows[static_cast<std::size_t>(t)].position, layer.rope);
     float* rotated = absorbed_.row(t) + h * key_dim();
     std::copy_n(query + nope_dim(), rope_dim(), rotated);
     turn(rotated, t, layer);
