@@ -34,14 +34,10 @@ class Rollback {
 void normalize_row(const KernelTable& kernels, const ModelConfig& config, const float* x, const std::vector<float>& weight,
                    const std::vector<float>& bias, float* out) noexcept {
   const auto eps = static_cast<float>(config.norm_eps);
-  if (weight.empty() && config.arch->plain_norms) {
-    thread_local std::vector<float> ones;
-    if (std::ssize(ones) < config.dim) ones.assign(static_cast<std::size_t>(config.dim), 1.0f);
-    kernels.layer_norm(x, ones.data(), nullptr, eps, out, config.dim);
-  } else if (weight.empty()) {
+  if (weight.empty() && !config.arch->plain_norms) {
     std::copy_n(x, config.dim, out);
   } else if (config.arch->norm == Norm::layer) {
-    kernels.layer_norm(x, weight.data(), nn::values_of(bias), eps, out, config.dim);
+    kernels.layer_norm(x, nn::values_of(weight), nn::values_of(bias), eps, out, config.dim);
   } else {
     kernels.rms_norm(x, weight.data(), eps, out, config.dim);
   }

@@ -104,6 +104,12 @@ TEST_CASE("layer_norm agrees with double precision, with and without bias, far f
         const std::vector<double> expected = bantam::reference::layer_norm(x, weight, bias, 1e-5f);
         std::vector<float> out(x.size());
         table->layer_norm(x.data(), weight.data(), bias.empty() ? nullptr : bias.data(), 1e-5f, out.data(), n);
+        // No weights are ones.
+        const std::vector<float> ones(x.size(), 1.0f);
+        std::vector<float> plain(x.size()), same(x.size());
+        table->layer_norm(x.data(), nullptr, bias.empty() ? nullptr : bias.data(), 1e-5f, plain.data(), n);
+        table->layer_norm(x.data(), ones.data(), bias.empty() ? nullptr : bias.data(), 1e-5f, same.data(), n);
+        CHECK(plain == same);
         // Relative to the largest output: the mean's error, up to n/2 roundings of |x| near 15, moves all of them.
         double largest = 0;
         for (const double v : expected) largest = std::max(largest, std::fabs(v));

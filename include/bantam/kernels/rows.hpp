@@ -46,7 +46,7 @@ void rms_norm(const float* x, const float* weight, float eps, float* out, std::i
       [&](std::int64_t i) { out[i] = x[i] * inverse * weight[i]; });
 }
 
-/// out = (x - mean) / sqrt(variance + eps) * weight + bias; bias may be null. Ba et al., arXiv:1607.06450.
+/// out = (x - mean) / sqrt(variance + eps) * weight + bias; either may be null. Ba et al., arXiv:1607.06450.
 template <class A>
 void layer_norm(const float* x, const float* weight, const float* bias, float eps, float* out, std::int64_t n) noexcept {
   using V = vec<A>;
@@ -67,7 +67,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, float ep
   const float variance = (simd::reduce_add<A>(squares) + rest) / static_cast<float>(n);
   const float inverse = 1.0f / __builtin_sqrtf(variance + eps);
   for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = (x[i] - mean) * inverse * weight[i] + (bias != nullptr ? bias[i] : 0.0f);
+    out[i] = (x[i] - mean) * inverse * (weight != nullptr ? weight[i] : 1.0f) + (bias != nullptr ? bias[i] : 0.0f);
   }
 }
 
