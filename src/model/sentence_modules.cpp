@@ -61,19 +61,25 @@ Pooling read_pooling(const std::filesystem::path& file, std::int64_t dim) {
 /// More than any model has by far.
 constexpr std::int64_t most_outputs = 1 << 16;
 
+/// The outputs of a layer behind pooling; 0: they are no such number.
+std::int64_t outputs_in(const Json* said) {
+  const bool whole = said != nullptr && said->is_number_unsigned() && said->get<std::uint64_t>() <= most_outputs;
+  return whole ? said->get<std::int64_t>() : 0;
+}
+
 /// A layer behind pooling.
 PooledLayer read_dense(const std::filesystem::path& file) {
   const std::string place = printable(file.string(), 400);
   const Json json = Json::parse(read_text_file(file, most_module_bytes), place);
   if (!json.is_object()) fail(Errc::corrupt, place, ": expected a JSON object, found ", json.type_name());
-  const Json *outputs = member(json, "out_features"), *bias = member(json, "bias");
-  const bool whole = outputs != nullptr && outputs->is_number_unsigned() && outputs->get<std::uint64_t>() >= 1 && outputs->get<std::uint64_t>() <= most_outputs;
-  if (!whole) fail(Errc::corrupt, place, ": out_features: expected a whole number from 1 to ", most_outputs, ", found ", outputs == nullptr ? std::string("nothing") : printable(outputs->dump()));
+  const Json *said = member(json, "out_features"), *bias = member(json, "bias");
+  const std::int64_t outputs = outputs_in(said);
+  if (outputs == 0) fail(Errc::corrupt, place, ": out_features: expected a whole number from 1 to ", most_outputs, ", found ", said == nullptr ? std::string("nothing") : printable(said->dump()));
   if (bias != nullptr && !bias->is_boolean()) fail(Errc::corrupt, place, ": bias: expected true or false, found ", printable(bias->dump()));
   const std::string function = text_or(json, "activation_function", "torch.nn.modules.activation.Tanh", place);
   const std::string_view name = std::string_view(function).substr(function.rfind('.') + 1);
   if (name != "Identity" && name != "Tanh") fail(Errc::unsupported, place, ": activation_function: expected Identity or Tanh, found ", printable(function));
-  return {outputs->get<std::int64_t>(), bias == nullptr || bias->get<bool>(), name == "Tanh"};
+  return {outputs, bias == nullptr || bias->get<bool>(), name == "Tanh"};
 }
 
 }  // namespace
@@ -158,10 +164,11 @@ void read_pooled_layers(const Json& json, const std::string& place, ModelConfig&
   const auto wrong = [&] { fail(Errc::corrupt, place, ": bantam_pooled_layers: expected up to ", most_pooled_layers, " layers of outputs, bias and tanh, found ", printable(list->dump(), 100)); };
   if (!list->is_array() || list->size() > most_pooled_layers) wrong();
   for (const Json& layer : *list) {
-    const Json *outputs = layer.is_object() ? member(layer, "outputs") : nullptr, *bias = layer.is_object() ? member(layer, "bias") : nullptr, *tanh = layer.is_object() ? member(layer, "tanh") : nullptr;
-    const bool whole = outputs != nullptr && outputs->is_number_unsigned() && outputs->get<std::uint64_t>() >= 1 && outputs->get<std::uint64_t>() <= most_outputs;
-    if (!whole || bias == nullptr || !bias->is_boolean() || tanh == nullptr || !tanh->is_boolean()) wrong();
-    config.pooled_layers.push_back({outputs->get<std::int64_t>(), bias->get<bool>(), tanh->get<bool>()});
+    if (!layer.is_object()) wrong();
+    const std::int64_t outputs = outputs_in(member(layer, "outputs"));
+    const Json *bias = member(layer, "bias"), *tanh = member(layer, "tanh");
+    if (outputs == 0 || bias == nullptr || !bias->is_boolean() || tanh == nullptr || !tanh->is_boolean()) wrong();
+    config.pooled_layers.push_back({outputs, bias->get<bool>(), tanh->get<bool>()});
   }
 }
 
