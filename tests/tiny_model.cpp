@@ -737,23 +737,22 @@ std::string TinyModel::bytes_of(const std::vector<float>& values, const std::str
 
 namespace {
 
-/// What an architecture's models are made of, as (kind, which): weights, numbers of configs, and ways to put blocks together.
+/// What an architecture's models are made of, as (kind, which): weights, numbers of configs, and ways to put blocks together, which other code
+/// does with experts and without.
 std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
   std::set<std::pair<int, int>> parts;
+  int kind = arch.has_experts() ? 100 : 0;
   for (const auto& list : {arch.tensors, arch.more_tensors}) {
-    for (const TensorKey& key : list) parts.emplace(0, static_cast<int>(key.role));
+    for (const TensorKey& key : list) parts.emplace(kind, static_cast<int>(key.role));
   }
+  ++kind;
   for (const auto& list : {arch.config, arch.more_config}) {
-    for (const ConfigKey& key : list) parts.emplace(1, static_cast<int>(key.field));
+    for (const ConfigKey& key : list) parts.emplace(kind, static_cast<int>(key.field));
   }
   const int ways[] = {static_cast<int>(arch.norm), static_cast<int>(arch.recurrent), static_cast<int>(arch.output_gate), static_cast<int>(arch.head_norm), static_cast<int>(arch.gate),
                       arch.parallel, arch.causal, arch.encodes, arch.norms_sums, arch.first_unnormed, arch.latent, arch.single_halves, arch.plain_norms, arch.head_layer_norms,
-                      arch.chunks_windows, arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.has_experts(), arch.may_draft()};
-  int kind = 2;
-  for (const int way : ways) parts.emplace(kind++, way);
-  // With experts and without, blocks are put together by other code.
-  const auto again = std::vector(parts.begin(), parts.end());
-  for (const auto& [what, which] : again) parts.emplace(what + (arch.has_experts() ? 100 : 200), which);
+                      arch.chunks_windows, arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.may_draft()};
+  for (const int way : ways) parts.emplace(++kind, way);
   return parts;
 }
 

@@ -68,7 +68,9 @@ TEST_CASE("every method rounds encoders, those that read a text no worse than ro
       const double error = run(recipe);
       CAPTURE(error);
       CAPTURE(nearest);
-      CHECK(error < (std::string(name) == "gptq" ? 0.9 : std::string(name) == "awq" ? 1.02 : 1.25) * nearest);
+      // HQQ follows no inputs: on DistilBERT's random weights it comes to 1.22.
+      const double hqq = arch == &archs::distilbert ? 1.25 : 1.15;
+      CHECK(error < (std::string(name) == "gptq" ? 0.9 : std::string(name) == "awq" ? 1.02 : hqq) * nearest);
     }
     for (const auto& [name, recipe] : {std::pair{"wanda", recipe::wanda(0.25) | recipe::rtn("f32")}, {"sparsegpt", recipe::sparsegpt(0.25) | recipe::rtn("f32")}, {"magnitude", recipe::magnitude(0.25) | recipe::rtn("f32")}}) {
       CAPTURE(std::string(arch->name));
