@@ -24,7 +24,7 @@ constexpr std::size_t most_edges = std::size_t{1} << 22;
 
 class AutomatonBuilder {
  public:
-  AutomatonBuilder(Automaton& out, const Rules& rules) : out_(out), rules_(rules), parts_(rules), seen_(parts_.size(), 0) {}
+  AutomatonBuilder(Automaton& out, const Rules& rules) : out_(out), rules_(rules), parts_(rules), seen_(parts_.size(), 0), lowest_(parts_.chains()) {}
 
   void build() {
     add_state(false);  // the end
@@ -81,6 +81,12 @@ class AutomatonBuilder {
   }
   void visit(Parts::State s, std::vector<Parts::State>& found) {
     if (seen_[s] == mark_) return;
+    if (const std::uint32_t chain = parts_.chain_of(s); chain != Parts::no_chain) {
+      // What leaves fewer rounds adds nothing. Without this each round would go on as all later ones do.
+      auto& [mark, lowest] = lowest_[chain];
+      if (mark == mark_ && lowest < s) return;
+      mark = mark_, lowest = s;
+    }
     seen_[s] = mark_;
     found.push_back(s);
   }
@@ -311,6 +317,7 @@ class AutomatonBuilder {
   const Rules& rules_;
   Parts parts_;
   std::vector<std::uint32_t> seen_;
+  std::vector<std::pair<std::uint32_t, Parts::State>> lowest_;  ///< by chain: at which mark, and the lowest of its states
   std::uint32_t mark_ = 0;
   Parts::State end_ = 0;
   std::vector<Edges> states_;

@@ -54,9 +54,9 @@ void spell(std::uint32_t first, std::uint32_t last, Put&& put) {
 }  // namespace
 
 Parts::Parts(const Rules& rules) : rules_(rules), entry_of_(rules.rules().size(), unknown) {
+  find_empty();
   find_small_rules();
-  entry_of_[0] = 0;
-  entries_.push_back({0, 0, 0});
+  add_entry(0);
   // Building one entry adds those that it calls.
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const State start = add_state();
@@ -65,12 +65,17 @@ Parts::Parts(const Rules& rules) : rules_(rules), entry_of_(rules.rules().size()
     entries_[i].end = end;
   }
   sort_edges();
-  find_empty_rules();
+}
+
+void Parts::add_entry(Rule rule) {
+  entry_of_[rule] = static_cast<std::uint32_t>(entries_.size());
+  entries_.push_back({rule, 0, 0, may_be_empty_[rules_.rules()[rule].body]});
 }
 
 Parts::State Parts::add_state() {
-  if (states_ >= most_states) fail(Errc::unsupported, "grammar: expected at most ", most_states, " states, found more: repetitions multiply");
-  return static_cast<State>(states_++);
+  if (chain_of_.size() >= most_states) fail(Errc::unsupported, "grammar: expected at most ", most_states, " states, found more: repetitions multiply");
+  chain_of_.push_back(no_chain);
+  return static_cast<State>(chain_of_.size() - 1);
 }
 
 void Parts::add_edge(Edge edge) {
@@ -105,10 +110,7 @@ Parts::State Parts::build(Expr expr, State from) {
     case Rules::Kind::repeat: return build_repeat(node, from);
     case Rules::Kind::rule: {
       if (small_[node.first]) return build(rules_.rules()[node.first].body, from);
-      if (entry_of_[node.first] == unknown) {
-        entry_of_[node.first] = static_cast<std::uint32_t>(entries_.size());
-        entries_.push_back({node.first, 0, 0});
-      }
+      if (entry_of_[node.first] == unknown) add_entry(node.first);
       const State end = add_state();
       add_edge({from, end, node.first, Kind::call, 0, 0});
       return end;
@@ -124,12 +126,11 @@ Parts::State Parts::build(Expr expr, State from) {
 
 Parts::State Parts::build_repeat(const Rules::Node& node, State from) {
   const Expr part = rules_.link(node, 0);
+  // Rounds that may be empty are as many as have read something: at least none.
+  const bool may_be_empty = may_be_empty_[part];
+  const std::int32_t least = may_be_empty ? 0 : node.least;
   State at = from;
-  for (std::int32_t i = 0; i < node.least; ++i) {
-    const State next = build(part, at);
-    if (next == at) break;  // nothing, however often
-    at = next;
-  }
+  for (std::int32_t i = 0; i < least; ++i) at = build(part, at);
   if (node.most == Rules::unbounded) {
     const State loop = add_state();
     empty(at, loop);
@@ -137,9 +138,17 @@ Parts::State Parts::build_repeat(const Rules::Node& node, State from) {
     return loop;
   }
   const State end = add_state();
-  for (std::int32_t i = node.least; i < node.most; ++i) {
-    empty(at, end);
-    at = build(part, at);
+  const std::uint32_t chain = may_be_empty ? chains_++ : no_chain;
+  for (std::int32_t i = least; i < node.most; ++i) {
+    State round = at;
+    if (may_be_empty) {
+      round = add_state();
+      chain_of_[round] = chain;
+      empty(at, round);
+    }
+    empty(round, end);
+    at = build(part, round);
+    if (at == round) break;  // nothing, however often
   }
   empty(at, end);
   return end;
@@ -171,6 +180,45 @@ Parts::State Parts::build_chars(const CharSet& set, State from) {
     });
   }
   return end;
+}
+
+/// Linear: an expression waits for those of its parts that have to be empty with it.
+void Parts::find_empty() {
+  const std::size_t count = rules_.size();
+  may_be_empty_.assign(count, false);
+  std::vector<std::uint32_t> waits(count);
+  std::vector<std::vector<Expr>> parents(count);
+  std::vector<Expr> work;
+  for (Expr expr = 0; expr < count; ++expr) {
+    const Rules::Node& node = rules_.node(expr);
+    bool now = false;
+    switch (node.kind) {
+      case Rules::Kind::text: now = rules_.text_of(node).empty(); break;
+      case Rules::Kind::chars:
+      case Rules::Kind::token: break;
+      case Rules::Kind::repeat: now = node.least == 0; [[fallthrough]];
+      case Rules::Kind::sequence:
+      case Rules::Kind::choice:
+        now |= node.kind == Rules::Kind::sequence && node.count == 0;
+        waits[expr] = node.kind == Rules::Kind::sequence ? node.count : 1;
+        for (std::uint32_t i = 0; i < node.count; ++i) parents[rules_.link(node, i)].push_back(expr);
+        break;
+      case Rules::Kind::rule:
+        waits[expr] = 1;
+        parents[rules_.rules()[node.first].body].push_back(expr);
+        break;
+    }
+    if (now) work.push_back(expr);
+  }
+  while (!work.empty()) {
+    const Expr expr = work.back();
+    work.pop_back();
+    if (may_be_empty_[expr]) continue;
+    may_be_empty_[expr] = true;
+    for (const Expr parent : parents[expr]) {
+      if (--waits[parent] == 0) work.push_back(parent);
+    }
+  }
 }
 
 /// Rules that call none but small ones, and come to few states.
@@ -245,45 +293,14 @@ void Parts::find_small_rules() {
 }
 
 void Parts::sort_edges() {
-  offsets_.assign(states_ + 1, 0);
+  const std::size_t count = chain_of_.size();
+  offsets_.assign(count + 1, 0);
   for (const Edge& edge : edges_) ++offsets_[edge.from + 1];
-  for (std::size_t i = 0; i < states_; ++i) offsets_[i + 1] += offsets_[i];
+  for (std::size_t i = 0; i < count; ++i) offsets_[i + 1] += offsets_[i];
   std::vector<std::uint32_t> next(offsets_.begin(), offsets_.end() - 1);
   std::vector<Edge> sorted(edges_.size());
   for (const Edge& edge : edges_) sorted[next[edge.from]++] = edge;
   edges_ = std::move(sorted);
-}
-
-/// Linear: an edge waits for the rule that it calls to turn out empty.
-void Parts::find_empty_rules() {
-  std::vector<bool> reached(states_, false);
-  std::vector<std::vector<State>> waiting(entries_.size());
-  std::vector<std::uint32_t> ends(states_, unknown);
-  for (std::uint32_t i = 0; i < entries_.size(); ++i) ends[entries_[i].end] = i;
-  std::vector<State> work;
-  const auto reach = [&](State state) {
-    if (reached[state]) return;
-    reached[state] = true;
-    work.push_back(state);
-  };
-  for (const Entry& entry : entries_) reach(entry.start);
-  while (!work.empty()) {
-    const State state = work.back();
-    work.pop_back();
-    if (ends[state] != unknown && !entries_[ends[state]].may_be_empty) {
-      entries_[ends[state]].may_be_empty = true;
-      for (const State freed : waiting[ends[state]]) reach(freed);
-    }
-    for (const Edge& edge : edges(state)) {
-      if (edge.kind == Kind::empty) reach(edge.to);
-      if (edge.kind != Kind::call) continue;
-      if (entries_[entry_of_[edge.symbol]].may_be_empty) {
-        reach(edge.to);
-      } else {
-        waiting[entry_of_[edge.symbol]].push_back(edge.to);
-      }
-    }
-  }
 }
 
 }  // namespace bantam::inline v0::grammar

@@ -36,24 +36,33 @@ class Parts {
   }
   [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
 
+  static constexpr std::uint32_t no_chain = ~std::uint32_t{0};
+  /// Of a state in front of a round of a bounded repetition whose rounds may be empty: which repetition. Of two of its states the lower
+  /// matches all that the higher does, for it leaves more rounds.
+  [[nodiscard]] std::uint32_t chain_of(State state) const noexcept { return chain_of_[state]; }
+  [[nodiscard]] std::size_t chains() const noexcept { return chains_; }
+
  private:
+  void add_entry(Rule rule);
   State add_state();
   void add_edge(Edge edge);
   void empty(State from, State to) { add_edge({from, to, 0, Kind::empty, 0, 0}); }
   [[nodiscard]] State build(Expr expr, State from);
   [[nodiscard]] State build_chars(const CharSet& set, State from);
   [[nodiscard]] State build_repeat(const Rules::Node& node, State from);
+  void find_empty();
   void find_small_rules();
   void sort_edges();
-  void find_empty_rules();
 
   const Rules& rules_;
-  std::vector<bool> small_;  ///< rules that become part of their callers
+  std::vector<bool> may_be_empty_;  ///< by expression
+  std::vector<bool> small_;         ///< rules that become part of their callers
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> entry_of_;
   std::vector<Edge> edges_;
   std::vector<std::uint32_t> offsets_;
-  std::size_t states_ = 0;
+  std::vector<std::uint32_t> chain_of_;
+  std::uint32_t chains_ = 0;
 };
 
 }  // namespace bantam::inline v0::grammar

@@ -108,6 +108,7 @@ Stacks::Place Stacks::close(std::vector<Item> moved) {
   std::vector<Call> calls;
   const auto later = [](const Call& a, const Call& b) { return a.rank > b.rank; };
   const auto add_calls = [&](const Item& item) {
+    if (moved.size() + calls.size() + automaton_->calls(item.state).size() > 4 * most_items) refuse_ambiguous();
     for (const auto& edge : automaton_->calls(item.state)) {
       calls.push_back({edge.rank, edge.start, {edge.to, item.above}});
       std::ranges::push_heap(calls, later);
@@ -128,7 +129,6 @@ Stacks::Place Stacks::close(std::vector<Item> moved) {
     if (!above) continue;
     const Item start{first.start, *above};
     moved.push_back(start);
-    if (moved.size() + calls.size() > 4 * most_items) refuse_ambiguous();
     add_calls(start);
   }
   // What has been called, or has ended, has nothing more to say.

@@ -70,7 +70,7 @@ class Stacks {
   /// Nesting of rules that do not end with the call. Deeper is taken for what cannot come.
   static constexpr std::uint32_t deepest = 4096;
   /// Items of a place, which are several where a text can be read in several ways.
-  static constexpr std::size_t most_items = 1 << 14;
+  static constexpr std::size_t most_items = 1 << 12;
   static constexpr std::size_t most_size = std::size_t{1} << 24;
 
  private:

@@ -111,10 +111,10 @@ TEST_CASE("what is no grammar is told of by line and column") {
 }
 
 TEST_CASE("hostile grammars are refused, or compiled, within a second") {
-  const auto within_a_second = [](const std::string& source) {
+  const auto within_a_second = [](const std::string& source, const std::string& text = "") {
     const auto begin = std::chrono::steady_clock::now();
     try {
-      (void)Grammar::from_gbnf(source);
+      (void)Grammar::from_gbnf(source).matches(text);
     } catch (const Error& error) {
       CHECK(std::string(error.what()).find('\n') == std::string::npos);
     }
@@ -142,6 +142,28 @@ TEST_CASE("hostile grammars are refused, or compiled, within a second") {
   std::string words = "root ::= \"\"";
   for (int i = 0; i < 30000; ++i) words += " | \"word" + std::to_string(i * 7919 % 100003) + "\" root2";
   within_a_second(words + "\nroot2 ::= \"x\"");
+  // A rule that may be empty, so that after each of them any later one may come.
+  const std::string nested = "b ::= \"(\" root \")\" | \"x\"*\n", text = "a(a" + std::string(300, 'r') + ")";
+  for (const char* times : {"263", "16000", "1000000"}) within_a_second("root ::= \"a\" (b | [:-z]){" + std::string(times) + "}\n" + nested, text);
+  std::string calls = "root ::= \"a\"";
+  for (int i = 0; i < 2000; ++i) calls += " (b | [:-z])";
+  within_a_second(calls + "\n" + nested, text);
+}
+
+TEST_CASE("what may be empty is repeated as often as it reads something") {
+  const std::string nested = "\nb ::= \"(\" root \")\" | \"x\"*";
+  for (const char* times : {"{300}", "{7,300}", "{0,300}"}) {
+    const std::string source = "root ::= (b | \"y\")" + std::string(times) + nested;
+    CAPTURE(times);
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "y" : "()";
+    CHECK(matches(source, text));
+    CHECK(matches(source, ""));
+    CHECK(matches(source, "(" + text + ")xx"));
+    CHECK_FALSE(matches(source, text + "y"));
+    CHECK_FALSE(matches(source, "(" + text + "y)"));
+  }
+  CHECK(matches("root ::= (b | \"y\"){3,}" + nested, "yy(y)xyy()"));
 }
 
 TEST_CASE("ambiguous texts are followed, and lists do not grow a stack") {
