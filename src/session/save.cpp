@@ -219,18 +219,20 @@ Session Session::restore_from(std::unique_ptr<State> state, const Saved& saved) 
   if (page_bytes != page_bytes_of(s.sequence)) {
     fail(Errc::corrupt, place, ": expected pages of ", page_bytes_of(s.sequence), " bytes, found ", page_bytes);
   }
-  const auto ids = in.take(tokens * sizeof(TokenId), "token ids");
-  s.tokens.resize(tokens);
-  std::memcpy(s.tokens.data(), ids.data(), ids.size());
+  const auto take_ids = [&](std::uint64_t count, std::string_view what) {
+    const auto bytes = in.take(count * sizeof(TokenId), what);
+    std::vector<TokenId> ids(count);
+    if (count > 0) std::memcpy(ids.data(), bytes.data(), bytes.size());
+    return ids;
+  };
+  s.tokens = take_ids(tokens, "token ids");
   for (const TokenId id : s.tokens) {
     if (id < 0 || id >= s.model().config().vocab) fail(Errc::corrupt, place, ": expected token ids below ", s.model().config().vocab, ", found ", id);
   }
   if (s.model().config().has_source()) {
     const std::uint64_t count = in.number("tokens of the source");
     if (count > static_cast<std::uint64_t>(s.engine.context())) fail(Errc::invalid_argument, place, ": expected a source of at most ", s.engine.context(), " tokens, found ", count);
-    const auto source = in.take(count * sizeof(TokenId), "ids of the source");
-    s.source.resize(count);
-    std::memcpy(s.source.data(), source.data(), source.size());
+    s.source = take_ids(count, "ids of the source");
     s.engine.check(s.source);
     if (s.source.empty() && !s.tokens.empty()) fail(Errc::corrupt, place, ": expected a source before the decoder's tokens, found none");
   }

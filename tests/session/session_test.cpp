@@ -176,6 +176,14 @@ TEST_CASE("a session that was saved and restored goes on as if uninterrupted") {
   }
 }
 
+TEST_CASE("a session that has read nothing is saved and restored too") {
+  const test::TemporaryFolder folder;
+  Session(model_of("int4")).save(folder / "session");
+  Session restored = Session::restore(model_of("int4"), folder / "session");
+  CHECK(restored.tokens().empty());
+  CHECK(restored.stream(prompt, sampled(9)).text() == Session(model_of("int4")).stream(prompt, sampled(9)).text());
+}
+
 TEST_CASE("a session file says how its pages are laid out, and other layouts are refused by name") {
   const test::TemporaryFolder folder;
   for (const KvKernels& kv : kernel_tables().back()->kv) {
