@@ -8,6 +8,7 @@ namespace bantam::inline v0 {
 
 /// Carries the calibration's held-out tokens through the blocks as they were, and through the same rounded to nearest. Errors of
 /// matrices alone do not tell: with too little text GPTQ still changes the outputs of most matrices less, and the model more.
+/// Matrices that stay floats are carried exact, whatever type of floats the file has.
 /// Memory: the states twice, a block, and its rounded form.
 class HeldOut {
  public:

@@ -50,7 +50,6 @@ TEST_CASE_FIXTURE(HeldOutText, "held-out text changes no byte of what is written
 
 TEST_CASE("held-out text is judged by the hidden states of the model as it was, with every architecture's own norms") {
   for (const ArchSpec* arch : dense_architectures()) {
-    if (arch->latent) continue;  // off by 0.3 % of the error; why is not known yet
     CAPTURE(std::string(arch->name));
     HeldOutText text(arch);
     const Calibration calibration = with_held_out();
@@ -62,7 +61,8 @@ TEST_CASE("held-out text is judged by the hidden states of the model as it was, 
       for (const Role role : {Role::embedding, Role::head, Role::per_layer_embedding, Role::per_layer_model_projection}) {
         if (arch->find(role) != nullptr) recipe = recipe.keep(table(role), "f32");
       }
-      return recipe;
+      // Its columns are too few for a group of 32: it would become f16, and floats are not rounded on the way.
+      return arch->latent ? recipe.keep("*.k_b_proj", "f32") : recipe;
     };
     const Report report = text.run(with_tables(recipe::gptq("i3.g32")), calibration);
     REQUIRE(report.held_out);
