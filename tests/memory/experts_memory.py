@@ -12,18 +12,18 @@ import tempfile
 
 from peak_memory import peak_of
 
-DIM, EXPERT_FFN, LAYERS = 512, 512, 2
+DIM, EXPERT_FFN, LAYERS = 512, 512, 1
 SHAPE = ["--shape", "qwen3-30b-a3b", "--dim", DIM, "--layers", LAYERS, "--heads", 4, "--kv-heads", 2, "--head-dim", 64, "--vocab", 4096, "--context", 256,
          "--expert-ffn", EXPERT_FFN, "--format", "hf"]
 # A layer in bf16, and what it becomes in 4 bits with scales and in another's place; tables of tensors, huge pages half used.
-COPIES, SLACK_BYTES = 1.5, 24 << 20
+COPIES, SLACK_BYTES = 1.5, 16 << 20
 
 
 def main():
     bantam, generator = sys.argv[1:3]
     peaks, layers = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for experts in (16, 80):
+        for experts in (8, 40):
             model = pathlib.Path(folder) / f"experts-{experts}"
             subprocess.run(["/usr/bin/python3", generator, *map(str, SHAPE), "--experts", str(experts), model], check=True, stdout=subprocess.DEVNULL)
             out, peak = peak_of([bantam, "compress", model, "-o", model.with_suffix(".bantam"), "--method", "gptq", "--format", "i4", "--samples", 2, "--tokens", 128, "--json"])

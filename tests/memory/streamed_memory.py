@@ -27,8 +27,9 @@ DENSE_ADAPTER = {"layers": 20, "matrices": {"self_attn.q_proj": (1024, 1024), "s
 EXPERTS_ADAPTER = {"layers": 6, "matrices": {"self_attn.q_proj": (512, 512), "self_attn.v_proj": (128, 512)}}
 # The issue's: the kernel's count beside what was asked for.
 ALLOWED = 1.03
-TEXT = pathlib.Path(__file__).resolve().parents[2] / "models" / "paragraph.txt"
-RUN = ["-p", "hello there, how are you", "-n", 12, "--temperature", 0, "--ignore-eos", "--json", "--stats", "--context", 64]
+PARAGRAPH = pathlib.Path(__file__).resolve().parents[2] / "models" / "paragraph.txt"
+LETTERS = 400  # of it: two windows
+RUN = ["-p", "hello there, how are you", "-n", 8, "--temperature", 0, "--ignore-eos", "--json", "--stats", "--context", 64]
 
 
 def check_cold_experts(bantam, model, bound, stats):
@@ -49,6 +50,8 @@ def check_cold_experts(bantam, model, bound, stats):
 
 
 def check(bantam, model, weights, whole, share, adapter):
+    text = model.parent / "text"
+    text.write_text(PARAGRAPH.read_text()[:LETTERS])
     bound = int(weights * share)
     out, peak = peak_of([bantam, "run", model, *RUN, "--memory", bound])
     bounded = json.loads(out)
@@ -73,7 +76,7 @@ def check(bantam, model, weights, whole, share, adapter):
     print(f"{model.name}: weights {weights / 1e6:.0f} MB, bound {bound / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB ({adapted_peak / 1e6:.0f} MB of {adapted_bound / 1e6:.0f} MB with an adapter), read {stats['streamed_bytes'] / 1e6:.0f} MB, "
           f"hits {stats['expert_hits']}, misses {stats['expert_misses']}: {', '.join(failures) or 'ok'}")
     for verb in (["logits", "-p", "hello there, how are you", "--all-positions", "--json"], ["perplexity", "--context", 64, "--json"]):
-        seen = [json.loads(peak_of([bantam, verb[0], model, *(verb[1:] if verb[0] == "logits" else [TEXT, *verb[1:]]), *more])[0]) for more in ([], ["--memory", bound])]
+        seen = [json.loads(peak_of([bantam, verb[0], model, *(verb[1:] if verb[0] == "logits" else [text, *verb[1:]]), *more])[0]) for more in ([], ["--memory", bound])]
         for one in seen:
             one.pop("seconds", None)
         if seen[0] != seen[1]:
@@ -81,7 +84,7 @@ def check(bantam, model, weights, whole, share, adapter):
             print(failures[-1])
     # Another model shares the bound: this one is its own draft, and guesses right.
     for verb, more, same in (("run", ["--draft", model], "tokens"), ("perplexity", ["--against", model], "kl_mean")):
-        command = [bantam, verb, model, *(RUN if verb == "run" else [TEXT, "--context", 64, "--json"]), *more, "--memory", 2 * bound]
+        command = [bantam, verb, model, *(RUN if verb == "run" else [text, "--context", 64, "--json"]), *more, "--memory", 2 * bound]
         out, peak = peak_of(command)
         expected = whole[same] if verb == "run" else 0.0
         if json.loads(out)[same] != expected or peak > ALLOWED * 2 * bound:
