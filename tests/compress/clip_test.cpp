@@ -84,6 +84,7 @@ TEST_CASE("least squared error comes near the best of all grids, at every number
   for (const int bits : {2, 3, 4}) {
     for (const bool zero_points : {false, true}) {
       if (bits == 2 && !zero_points) continue;  // no such format
+      if (bits == 4 && quick()) continue;  // the reference tries all grids
       const std::string name = message("i", bits, zero_points ? "z" : "", ".g32");
       CAPTURE(name);
       double best = 0, found = 0;

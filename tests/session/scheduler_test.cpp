@@ -111,22 +111,42 @@ TextRequest text_request(std::vector<TokenId> prompt, std::int64_t max_tokens, s
 }
 
 /// What a request gives alone, one text after the other, each in a session of its own.
-void check_alone(const Engine& engine, const TextRequest& request, const std::vector<Outcome::Of>& found) {
+struct Alone {
+  std::string text, stop_text;
+  std::vector<TokenId> tokens;
+  TextEnd end;
+};
+
+std::vector<Alone> alone_of(const Engine& engine, const TextRequest& request) {
+  std::vector<Alone> all;
+  for (const std::vector<TokenId>& prompt : request.prompts) {
+    for (int i = 0; i < request.count; ++i) {
+      GenerateOptions options = request.generate;
+      options.sampling.seed += static_cast<std::uint64_t>(i);
+      Session session(engine);
+      TextRange range = session.stream(std::span<const TokenId>(prompt), options);
+      std::string text = range.text();
+      all.push_back({std::move(text), range.stop_text(), range.tokens(), range.finish() == Finish::length ? TextEnd::length : TextEnd::stop});
+    }
+  }
+  return all;
+}
+
+void check_same(const TextRequest& request, const std::vector<Alone>& alone, const std::vector<Outcome::Of>& found) {
+  REQUIRE(found.size() == alone.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     CAPTURE(i);
-    const auto count = static_cast<std::size_t>(request.count);
-    GenerateOptions options = request.generate;
-    options.sampling.seed += i % count;
-    Session session(engine);
-    TextRange range = session.stream(std::span<const TokenId>(request.prompts[i / count]), options);
-    const std::string text = range.text();
-    CHECK(found[i].text == text);
-    CHECK(found[i].ids() == range.tokens());
-    CHECK(found[i].end == (range.finish() == Finish::length ? TextEnd::length : TextEnd::stop));
-    CHECK(found[i].stop_text == range.stop_text());
-    CHECK(found[i].stats.generated_tokens == std::ssize(range.tokens()));
-    CHECK(found[i].stats.prompt_tokens == std::ssize(request.prompts[i / count]));
+    CHECK(found[i].text == alone[i].text);
+    CHECK(found[i].ids() == alone[i].tokens);
+    CHECK(found[i].end == alone[i].end);
+    CHECK(found[i].stop_text == alone[i].stop_text);
+    CHECK(found[i].stats.generated_tokens == std::ssize(alone[i].tokens));
+    CHECK(found[i].stats.prompt_tokens == std::ssize(request.prompts[i / static_cast<std::size_t>(request.count)]));
   }
+}
+
+void check_alone(const Engine& engine, const TextRequest& request, const std::vector<Outcome::Of>& found) {
+  check_same(request, alone_of(engine, request), found);
 }
 
 std::vector<TextRequest> many_requests() {
@@ -160,6 +180,8 @@ std::vector<TextRequest> many_requests() {
 
 TEST_CASE("texts are those of their requests alone, whatever comes beside them and in whatever order") {
   const std::vector<TextRequest> requests = many_requests();
+  std::vector<std::vector<Alone>> alone;
+  for (const TextRequest& request : requests) alone.push_back(alone_of(stepping_engine(), request));
   Random random(7);
   for (const int parallel : {1, 3, 8}) {
     CAPTURE(parallel);
@@ -178,7 +200,7 @@ TEST_CASE("texts are those of their requests alone, whatever comes beside them a
     }
     for (std::size_t i = 0; i < requests.size(); ++i) {
       CAPTURE(i);
-      check_alone(stepping_engine(), requests[i], outcomes[i]->wait());
+      check_same(requests[i], alone[i], outcomes[i]->wait());
     }
     CHECK(scheduler.wait(10s));
     const SchedulerStats stats = scheduler.stats();
@@ -720,24 +742,28 @@ TEST_CASE("guesses are checked in the batch, and leave every text as it is") {
   const std::vector<Way> ways{{"lookup", {.parallel = 5, .queue = 100, .step = 1ms, .lookup = 6}},
                               {"draft", {.parallel = 5, .queue = 100, .step = 1ms, .draft = DraftModel{demo()}}},
                               {"both, alone", {.parallel = 1, .queue = 100, .lookup = 3, .draft = DraftModel{demo()}}}};
-  for (const auto& [name, options] : ways) {
-    CAPTURE(std::string(name));
-    for (const float temperature : {1.0f, 0.0f}) {
-      CAPTURE(temperature);
+  for (const float temperature : {1.0f, 0.0f}) {
+    CAPTURE(temperature);
+    std::vector<TextRequest> asked = requests;
+    std::vector<std::vector<Alone>> alone;
+    for (TextRequest& request : asked) {
+      request.generate.sampling.temperature = temperature;
+      request.top_logprobs = 1;
+      alone.push_back(alone_of(stepping_engine(), request));
+    }
+    for (const auto& [name, options] : ways) {
+      CAPTURE(std::string(name));
       Scheduler scheduler(stepping_engine(), options);
       std::vector<std::unique_ptr<Outcome>> outcomes;
-      std::vector<TextRequest> asked = requests;
-      for (TextRequest& request : asked) {
-        request.generate.sampling.temperature = temperature;
-        request.top_logprobs = 1;
-        outcomes.push_back(std::make_unique<Outcome>(request.prompts.size() * static_cast<std::size_t>(request.count)));
-        REQUIRE(scheduler.submit(request, outcomes.back()->listener()));
+      for (std::size_t i = 0; i < asked.size(); ++i) {
+        outcomes.push_back(std::make_unique<Outcome>(alone[i].size()));
+        REQUIRE(scheduler.submit(asked[i], outcomes.back()->listener()));
       }
       std::int64_t guessed = 0, right = 0;
       for (std::size_t i = 0; i < asked.size(); ++i) {
         CAPTURE(i);
         const std::vector<Outcome::Of>& found = outcomes[i]->wait();
-        check_alone(stepping_engine(), asked[i], found);
+        check_same(asked[i], alone[i], found);
         for (const Outcome::Of& of : found) {
           guessed += of.stats.guessed_tokens;
           right += of.stats.right_guesses;
