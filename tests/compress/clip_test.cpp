@@ -6,6 +6,7 @@
 #include "bantam/compress/compress.hpp"
 #include "bantam/tensor/random.hpp"
 #include "compress/inputs.hpp"
+#include "limits.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {

@@ -3,6 +3,7 @@
 
 #include "bantam/model/expert_names.hpp"
 #include "compress/fitting.hpp"
+#include "limits.hpp"
 
 namespace bantam::test {
 namespace {
@@ -25,7 +26,7 @@ const CheckpointTensor& first_expert(const Checkpoint& checkpoint, Role role) {
 
 TEST_CASE("the divergence of a layer's experts is that of a model with all of them changed") {
   for (const ArchSpec* arch : architectures_by_parts()) {
-    if (!arch->has_experts()) continue;
+    if (!arch->has_experts() || (quick() && arch != &archs::glm4_moe)) continue;
     CAPTURE(std::string(arch->name));
     const Fitting f(false, {.arch = arch, .layers = 3, .biases = true});
     for (const Method method : {Method::rtn, Method::gptq, Method::hqq}) {

@@ -146,6 +146,7 @@ TEST_CASE("what some rows say of a format whose codes are searched for is near w
 }
 
 TEST_CASE("without candidates named, trellises are among a native file's, and types of vectors among GGUF's") {
+  if (skips_figures()) return;
   const Fitting f(true, {.dim = 256, .layers = 1, .heads = 4, .head_dim = 64, .ffn = 256});
   for (const auto& [target, coarsest, searched] : {std::tuple{Target::native, "t1h.g128", 4}, {Target::gguf, "iq1_s.g32", 7}}) {
     const auto found = f.measure(recipe::rtn("i4.g32"), {.measured = 2}, target);

@@ -3,6 +3,7 @@
 
 #include "bantam/model/forward.hpp"
 #include "bantam/nn/kv_state.hpp"
+#include "limits.hpp"
 #include "tiny_model.hpp"
 
 using namespace bantam;
@@ -58,6 +59,7 @@ TEST_CASE("layers that are read from their file when they are run give the bits 
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
     for (const char* format : {"f32", "i4.g32", "q8"}) {
+      if (quick() && format != std::string_view("i4.g32")) continue;
       CAPTURE(std::string(format));
       compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn(format));
       const Checkpoint checkpoint = Checkpoint::open(folder / "m.bantam");
