@@ -223,12 +223,13 @@ void try_failures(Host& host, const std::string& path, const std::string& output
   REQUIRE_OK(whole.status);
   const std::int64_t total = allocations;
   CAPTURE(total);
-  const std::int64_t step = std::max<std::int64_t>(1, total / (std::getenv("BANTAM_TEST_QUICK") != nullptr ? 50 : 300));
+  const bool quick = std::getenv("BANTAM_TEST_QUICK") != nullptr;
+  const std::int64_t step = std::max<std::int64_t>(1, total / (quick ? 16 : 300)), near = quick ? 10 : 30;
   std::vector<std::int64_t> places;
   for (std::int64_t n = 0; n < total; n += step) places.push_back(n);
   // Every one around the moment in which a file gets its name.
   for (const std::int64_t end : whole.written) {
-    for (std::int64_t n = std::max<std::int64_t>(0, end - 30); n < end; ++n) places.push_back(n);
+    for (std::int64_t n = std::max<std::int64_t>(0, end - near); n < end; ++n) places.push_back(n);
   }
   int failures = 0;
   const std::filesystem::path folder = std::filesystem::path(output).parent_path();
