@@ -126,7 +126,7 @@ Parts::State Parts::build(Expr expr, State from) {
 
 Parts::State Parts::build_repeat(const Rules::Node& node, State from) {
   const Expr part = rules_.link(node, 0);
-  // Rounds that may be empty are as many as have read something: at least none.
+  // x{m,n} is x{0,n} where x may be empty.
   const bool may_be_empty = may_be_empty_[part];
   const std::int32_t least = may_be_empty ? 0 : node.least;
   State at = from;

@@ -37,8 +37,8 @@ class Parts {
   [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
 
   static constexpr std::uint32_t no_chain = ~std::uint32_t{0};
-  /// Of a state in front of a round of a bounded repetition whose rounds may be empty: which repetition. Of two of its states the lower
-  /// matches all that the higher does, for it leaves more rounds.
+  /// The repetition x{m,n} of an x that may be empty that a state begins a round of. Of two such states of one repetition the lower matches
+  /// all that the higher matches: it has more rounds left.
   [[nodiscard]] std::uint32_t chain_of(State state) const noexcept { return chain_of_[state]; }
   [[nodiscard]] std::size_t chains() const noexcept { return chains_; }
 
