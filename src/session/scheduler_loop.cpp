@@ -89,6 +89,7 @@ void Scheduler::Impl::finish(Text& text, TextEnd end, std::span<const DrawnToken
   text.session.reset();
   if (--text.job->left > 0) return;
   text.job->listener = {};
+  show();  // whoever waits for the last request to end finds it counted
   const std::lock_guard lock(mutex);
   jobs.erase(text.job->id);
   const std::string& client = text.job->request.client;

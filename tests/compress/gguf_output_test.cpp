@@ -52,8 +52,9 @@ TEST_CASE("a model written as GGUF is the same model, whatever its architecture 
   std::erase_if(quick_ones, [](const FormatInfo* format) { return format->name.starts_with("iq4"); });
   bool seen_experts = false, seen_latent = false;
   const std::vector<const ArchSpec*> taken = architectures_by_parts();
-  for (std::size_t a = 0; a < taken.size(); ++a) {
-    const ArchSpec* arch = taken[a];
+  for (std::size_t a = 0; a < std::size(architectures); ++a) {
+    const ArchSpec* arch = architectures[a];
+    if (std::ranges::find(taken, arch) == taken.end()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = arch->latent ? 512 : 64, .ffn = 256, .experts = 2, .experts_used = 1, .expert_ffn = 256, .expert_latent = 256, .key_dim = 64, .state_value_dim = 64, .q_rank = 256, .kv_rank = 256, .value_dim = 64, .per_layer_dim = 256};
     tiny.make();

@@ -99,7 +99,7 @@ std::int64_t least_memory(const Model& model, std::int64_t tokens) {
 }
 
 TEST_CASE("the layer that drafts shares the bound of its session's memory, and the text stays as it is") {
-  const int tokens = quick() ? 900 : 2200;
+  const int tokens = quick() ? 1400 : 2200;
   for (const ArchSpec* arch : architectures_by_parts()) {
     if (!arch->may_draft()) continue;
     CAPTURE(std::string(arch->name));
