@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from peak_memory import peak_of
-from streamed_memory import ALLOWED, TEXT, new_group
+from streamed_memory import ALLOWED, PARAGRAPH, new_group
 
 # 48 kB of keys and values a token, in layers that see all of the text.
 SHAPE = ["--dim", 256, "--layers", 24, "--ffn", 512, "--heads", 8, "--kv-heads", 8, "--head-dim", 64, "--vocab", 4096, "--context", 8192, "--type", "f16"]
@@ -28,8 +28,8 @@ def main():
         model = folder / "model.gguf"
         subprocess.run(["/usr/bin/python3", generator, *map(str, SHAPE), model], check=True, stdout=subprocess.DEVNULL)
         weights = json.loads(subprocess.run([bantam, "inspect", model, "--json"], capture_output=True, text=True, check=True).stdout)["bytes"]
-        text = TEXT.read_text()
-        ids = json.loads(subprocess.run([bantam, "tokenize", model, "-f", TEXT], capture_output=True, text=True, check=True).stdout)
+        text = PARAGRAPH.read_text()
+        ids = json.loads(subprocess.run([bantam, "tokenize", model, "-f", PARAGRAPH], capture_output=True, text=True, check=True).stdout)
         prompt = folder / "prompt.txt"
         prompt.write_text(text * (TOKENS // len(ids)))
         run = [bantam, "run", model, "-f", prompt, "-n", 24, "--temperature", 0, "--ignore-eos", "--json", "--stats", "--context", CONTEXT]
