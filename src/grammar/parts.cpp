@@ -186,37 +186,31 @@ Parts::State Parts::build_chars(const CharSet& set, State from) {
 void Parts::find_empty() {
   const std::size_t count = rules_.size();
   may_be_empty_.assign(count, false);
-  std::vector<std::uint32_t> waits(count);
+  std::vector<std::uint32_t> waits(count, 1);
   std::vector<std::vector<Expr>> parents(count);
   std::vector<Expr> work;
   for (Expr expr = 0; expr < count; ++expr) {
     const Rules::Node& node = rules_.node(expr);
-    bool now = false;
     switch (node.kind) {
-      case Rules::Kind::text: now = rules_.text_of(node).empty(); break;
+      case Rules::Kind::text: waits[expr] = rules_.text_of(node).empty() ? 0 : 1; break;
+      case Rules::Kind::repeat: waits[expr] = node.least == 0 ? 0 : 1; break;
+      case Rules::Kind::sequence: waits[expr] = node.count; break;
+      case Rules::Kind::rule: parents[rules_.rules()[node.first].body].push_back(expr); break;
       case Rules::Kind::chars:
-      case Rules::Kind::token: break;
-      case Rules::Kind::repeat: now = node.least == 0; [[fallthrough]];
-      case Rules::Kind::sequence:
       case Rules::Kind::choice:
-        now |= node.kind == Rules::Kind::sequence && node.count == 0;
-        waits[expr] = node.kind == Rules::Kind::sequence ? node.count : 1;
-        for (std::uint32_t i = 0; i < node.count; ++i) parents[rules_.link(node, i)].push_back(expr);
-        break;
-      case Rules::Kind::rule:
-        waits[expr] = 1;
-        parents[rules_.rules()[node.first].body].push_back(expr);
-        break;
+      case Rules::Kind::token: break;
     }
-    if (now) work.push_back(expr);
+    if (node.kind == Rules::Kind::repeat || node.kind == Rules::Kind::sequence || node.kind == Rules::Kind::choice) {
+      for (std::uint32_t i = 0; i < node.count; ++i) parents[rules_.link(node, i)].push_back(expr);
+    }
+    if (waits[expr] == 0) work.push_back(expr);
   }
   while (!work.empty()) {
     const Expr expr = work.back();
     work.pop_back();
-    if (may_be_empty_[expr]) continue;
     may_be_empty_[expr] = true;
     for (const Expr parent : parents[expr]) {
-      if (--waits[parent] == 0) work.push_back(parent);
+      if (waits[parent] > 0 && --waits[parent] == 0) work.push_back(parent);
     }
   }
 }

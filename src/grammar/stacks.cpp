@@ -108,8 +108,9 @@ Stacks::Place Stacks::close(std::vector<Item> moved) {
   std::vector<Call> calls;
   const auto later = [](const Call& a, const Call& b) { return a.rank > b.rank; };
   const auto add_calls = [&](const Item& item) {
-    if (moved.size() + calls.size() + automaton_->calls(item.state).size() > 4 * most_items) refuse_ambiguous();
-    for (const auto& edge : automaton_->calls(item.state)) {
+    const auto edges = automaton_->calls(item.state);
+    if (moved.size() + calls.size() + edges.size() > 4 * most_items) refuse_ambiguous();
+    for (const auto& edge : edges) {
       calls.push_back({edge.rank, edge.start, {edge.to, item.above}});
       std::ranges::push_heap(calls, later);
     }
