@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 
+#include "limits.hpp"
 #include "support.hpp"
 
 using namespace capi_test;
@@ -52,10 +52,9 @@ namespace {
 template <class T, class Call>
 void check_sizes(const char* name, const T& initial, const Call& call) {
   CAPTURE(name);
-  const bool quick = std::getenv("BANTAM_TEST_QUICK") != nullptr;
   for (std::size_t size = 0; size <= sizeof(T) + 64; ++size) {
     // A whole struct is a call that does what it is asked to: half of them.
-    if (quick && size % 16 == 8) continue;
+    if (bantam::test::quick() && size % 16 == 8) continue;
     CAPTURE(size);
     // Bytes behind a shorter struct are another's.
     std::vector<std::byte> memory(std::max(size, sizeof(std::size_t)) + sizeof(T), std::byte{0x5a});

@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "limits.hpp"
 #include "support.hpp"
 
 namespace {
@@ -223,7 +224,7 @@ void try_failures(Host& host, const std::string& path, const std::string& output
   REQUIRE_OK(whole.status);
   const std::int64_t total = allocations;
   CAPTURE(total);
-  const bool quick = std::getenv("BANTAM_TEST_QUICK") != nullptr;
+  const bool quick = bantam::test::quick();
   const std::int64_t step = std::max<std::int64_t>(1, total / (quick ? 16 : 300)), near = quick ? 10 : 30;
   std::vector<std::int64_t> places;
   for (std::int64_t n = 0; n < total; n += step) places.push_back(n);
