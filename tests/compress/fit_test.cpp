@@ -164,7 +164,9 @@ TEST_CASE("without candidates named, trellises are among a native file's, and ty
     CHECK(plan.bits_per_weight <= bits);
     CHECK(plan.bits_per_weight > 0.97 * bits);  // of seven small matrices and a table
   }
-  // Rows that trellises would have to fill up.
+}
+
+TEST_CASE("rows that trellises would have to fill up get none") {
   const Fitting narrow(true, {.dim = 64, .layers = 1, .heads = 4, .head_dim = 16, .ffn = 96});
   for (const Sensitivity& one : narrow.measure(recipe::rtn("i4.g32"), {.measured = 1})) CHECK(one.formats.front().format->name == "i2z.g64");
 }
