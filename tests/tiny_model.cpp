@@ -299,7 +299,7 @@ TinyModel& TinyModel::make() {
   if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
   if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
   if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
-  if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step);
+  if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step + (arch->dense_see_all ? 1 : 0));
   sizes.alibi = arch->alibi;
   sizes.relative_bias = arch->relative_bias;
   if (arch->encodes) sizes.decoder_start = 3;
@@ -317,12 +317,14 @@ TinyModel& TinyModel::make() {
   sizes.norms_turned = arch->norms_turned;
   for (std::size_t i = 0; arch->recurrent != MixerKind::none && i < specs.size(); ++i) set_kind(specs[i], i);
   for (std::size_t i = 0; arch->full_attention_step > 0 && i < specs.size(); ++i) {
-    if (detail::has_window(*arch, static_cast<std::int64_t>(i))) specs[i].window = window;
+    const std::size_t lead = arch->dense_see_all ? 1 : 0;
+    if (i >= lead && detail::has_window(*arch, static_cast<std::int64_t>(i - lead))) specs[i].window = window;
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (!sizes.has_rope) specs[i].rope = nn::LayerRope::none;
     if (arch->no_rope_step > 0 && (static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
     if (arch->full_attention_step > 0) specs[i].rope = specs[i].window > 0 ? arch->window_rope : arch->full_rope;
+    if (arch->dense_see_all && !specs[i].is_sparse()) specs[i].rope = nn::LayerRope::model;
   }
   set_full_layers(specs);
   sizes.set_layers(std::move(specs));
@@ -530,7 +532,7 @@ GgufBuilder TinyModel::gguf() const {
   // What the file has room for is less exact than config.json: the nearest float.
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    const bool listed = arch->flags_windows && (key.field == Field::kv_heads || key.field == Field::ffn);
+    const bool listed = arch->full_layers_differ() && (key.field == Field::kv_heads || key.field == Field::ffn);
     if (key.gguf.empty() || listed || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
     if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
@@ -554,10 +556,14 @@ GgufBuilder TinyModel::gguf() const {
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
   }
   if (arch->flags_windows) {
-    std::vector<std::int32_t> groups, widths;
     std::vector<bool> windows;
-    for (const LayerSpec& spec : sizes.specs) groups.push_back(static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.ffn)), windows.push_back(spec.window > 0);
-    b.key(message(name, ".attention.head_count_kv"), groups).key(message(name, ".attention.sliding_window_pattern"), windows);
+    for (const LayerSpec& spec : sizes.specs) windows.push_back(spec.window > 0);
+    b.key(message(name, ".attention.sliding_window_pattern"), windows);
+  }
+  if (arch->full_layers_differ()) {
+    std::vector<std::int32_t> groups, widths;
+    for (const LayerSpec& spec : sizes.specs) groups.push_back(static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.ffn));
+    b.key(message(name, ".attention.head_count_kv"), groups);
     if (!arch->has_experts()) b.key(message(name, ".feed_forward_length"), widths);
   }
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
@@ -691,7 +697,7 @@ reference::Transformer TinyModel::reference() const {
   for (const LayerSpec& spec : specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
   for (const LayerSpec& spec : specs) r.shared_ffn = spec.is_sparse() && spec.ffn > 0 ? spec.ffn : r.shared_ffn;
-  r.chunked = arch->chunks_windows, r.norms_turned = sizes.norms_turned, r.warms_unturned = sizes.temperature.unturned, r.scales_inputs = sizes.router.scales_inputs, r.routes_inputs = arch->routes_inputs;
+  r.chunked = arch->chunks_windows, r.norms_turned = sizes.norms_turned, r.warms_unturned = sizes.temperature.unturned, r.scales_inputs = sizes.router.scales_inputs, r.routes_inputs = arch->routes_inputs, r.averages_shared = arch->averages_shared;
   const nn::RouterOptions& o = sizes.router;
   r.router = {static_cast<reference::Score>(o.score), static_cast<std::size_t>(o.used), static_cast<std::size_t>(o.groups),
               static_cast<std::size_t>(o.groups_used), static_cast<std::size_t>(o.group_best), o.renormalize, double{o.scale}, double{o.jitter}};

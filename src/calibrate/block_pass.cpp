@@ -175,8 +175,8 @@ Tensor<float, 2> BlockPass::lacking(const LayerWeights& block, std::size_t group
   const std::span<const float> original = original_of(hidden);
   const std::int64_t dim = added.extent(1);
   // The residual stream gets so many times what the matrix makes.
-  const ModelScales& scales = checkpoint_.config().scales;
-  const auto scale = static_cast<float>(scales.residual * (input_groups()[group].half == Half::feed_forward ? scales.down : 1));
+  const ModelConfig& config = checkpoint_.config();
+  const auto scale = static_cast<float>(config.scales.residual * (input_groups()[group].half == Half::feed_forward ? feed_forward_scale(config, block) : 1));
   Tensor<float, 2> lacking({dim, x.extent(0)});
   parallel_for(dim, 64, [&](Range rows) {
     for (std::int64_t t = 0; t < x.extent(0); ++t) {
@@ -292,7 +292,7 @@ std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::i
 
 std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency) {
   const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
-  const auto visits = visits_of(route(block, layer), checkpoint_.config().router, block.experts.experts.size());
+  const auto visits = visits_of(route(block, layer), checkpoint_.config(), block);
   std::vector<double> worth(visits.size(), 0.0);
   for (std::size_t e = 0; e < visits.size(); ++e) {
     check_cancelled();

@@ -30,8 +30,9 @@ Role mlp_role_of(Role of_expert) noexcept {
 LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert) {
   LayerWeights alone;
   const bool apart = !block.expert_norm.empty();  // from an MLP beside them
-  alone.ffn_norm = apart ? block.expert_norm : block.ffn_norm;
-  if (!apart) alone.ffn_norm_bias = block.ffn_norm_bias;
+  const bool shared = block.ffn_norm.empty() && !apart;  // with attention (Cohere)
+  alone.ffn_norm = apart ? block.expert_norm : shared ? block.attention_norm : block.ffn_norm;
+  if (!apart) alone.ffn_norm_bias = shared ? block.attention_norm_bias : block.ffn_norm_bias;
   alone.mlp = block.experts.experts[static_cast<std::size_t>(expert)];
   alone.experts.latent_down = block.experts.latent_down;
   alone.experts.latent_up = block.experts.latent_up;
@@ -62,18 +63,21 @@ ExpertInputs inputs_of(std::span<const nn::RoutedExpert> routed, const nn::Route
   return result;
 }
 
-std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, const nn::RouterOptions& router, std::size_t experts) {
-  std::vector<std::vector<ExpertVisit>> visits(experts);
+std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, const ModelConfig& config, const LayerWeights& block) {
+  const nn::RouterOptions& router = config.router;
+  // What an expert alone adds is not averaged with a shared one.
+  const auto share = static_cast<float>(feed_forward_scale(config, block) / feed_forward_scale(config, LayerWeights()));
+  std::vector<std::vector<ExpertVisit>> visits(block.experts.experts.size());
   for (std::size_t i = 0; i < routed.size(); ++i) {
     const float weight = routed[i].weight;
-    visits[static_cast<std::size_t>(routed[i].expert)].push_back({i / static_cast<std::size_t>(router.used), router.scales_inputs ? 1 : weight, router.scales_inputs ? weight : 1});
+    visits[static_cast<std::size_t>(routed[i].expert)].push_back({i / static_cast<std::size_t>(router.used), share * (router.scales_inputs ? 1 : weight), router.scales_inputs ? weight : 1});
   }
   return visits;
 }
 
 std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer, std::span<const float> states,
                                      std::span<const ExpertVisit> visits) {
-  const std::size_t dim = alone.ffn_norm.size();
+  const auto dim = static_cast<std::size_t>(forward.config().dim);
   std::vector<float> before, scales;
   for (const ExpertVisit& visit : visits) {
     scales.push_back(visit.scale);

@@ -40,11 +40,11 @@ struct ExpertInputs {
 /// A token that is routed to an expert.
 struct ExpertVisit {
   std::size_t token = 0;
-  float weight = 0;  ///< of what the expert makes: the router's
+  float weight = 0;  ///< of what the expert makes: the router's, halved where the mean with a shared expert is added
   float scale = 1;   ///< of what it reads: the router's, if that is what it weighs
 };
 /// Of each expert. routed: (tokens, used).
-[[nodiscard]] std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, const nn::RouterOptions& router, std::size_t experts);
+[[nodiscard]] std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert> routed, const ModelConfig& config, const LayerWeights& block);
 /// What an expert alone makes of those tokens, over its weight: (visits, dim). states: (tokens, dim), as the norm before it reads them.
 [[nodiscard]] std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer,
                                                    std::span<const float> states, std::span<const ExpertVisit> visits);

@@ -24,7 +24,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
     routed_windows.insert(routed_windows.end(), some.begin(), some.end());
     rest = rest.subspan(size);
   }
-  const auto visits = visits_of(routed_windows, config.router, block.experts.experts.size());
+  const auto visits = visits_of(routed_windows, config, block);
   std::vector<float> after = attended;
   run_half(block, layer, Half::feed_forward, after, keys_, base_);
 

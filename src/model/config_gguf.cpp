@@ -55,18 +55,28 @@ void read_longrope(const GgufFile& file, const std::string& prefix, ModelConfig&
   c.rope.attention_factor = file.number(prefix + "attn_factor").value_or(1);
 }
 
+/// A flag for each layer, as truth values or numbers; empty where there is no list.
+std::vector<bool> flags_of(const GgufFile& file, const std::string& key, std::int64_t layers) {
+  const GgufValue* value = file.value(key);
+  std::vector<bool> flags;
+  if (value == nullptr) return flags;
+  if (const auto* truths = std::get_if<std::vector<bool>>(value)) flags = *truths;
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(value)) {
+    for (const std::int64_t number : *numbers) flags.push_back(number != 0);
+  }
+  const bool is_list = std::holds_alternative<std::vector<bool>>(*value) || std::holds_alternative<std::vector<std::int64_t>>(*value);
+  if (is_list && std::ssize(flags) != layers) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected ", layers, " flags, found ", flags.size());
+  return flags;
+}
+
 /// Layers that have a window: a list, or each but those that are a multiple of a number, or as the architecture says.
 std::vector<bool> windows_of(const GgufFile& file, const std::string& key, const ArchSpec& arch, std::int64_t layers) {
   std::vector<bool> windows;
   for (std::int64_t i = 0; i < layers; ++i) windows.push_back(detail::has_window(arch, i));
   const GgufValue* value = file.value(key);
   if (value == nullptr) return windows;
-  if (const auto* flags = std::get_if<std::vector<bool>>(value)) {
-    if (static_cast<std::int64_t>(flags->size()) != layers) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected ", layers, " flags, found ", flags->size());
-    return *flags;
-  }
-  const bool is_list = std::holds_alternative<std::vector<std::int64_t>>(*value);
-  const std::optional<double> step = is_list ? std::nullopt : file.number(key);
+  if (std::vector<bool> flags = flags_of(file, key, layers); !flags.empty()) return flags;
+  const std::optional<double> step = file.number(key);
   if (!step || !(*step >= 0) || *step > static_cast<double>(detail::largest_extent)) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected a number of layers or a flag for each, found something else");
   // 1: all see everything; 0: all have the window.
   for (std::int64_t i = 0; i < layers; ++i) windows[static_cast<std::size_t>(i)] = detail::has_window(arch, i, static_cast<std::int64_t>(*step));

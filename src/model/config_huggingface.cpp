@@ -43,6 +43,10 @@ void read_router(const Json& json, const std::string& place, ModelConfig& c) {
   // DeepSeek V2's plain choice beside the one by groups.
   if (c.has_experts() && text_at(json, "topk_method", place, "") == "greedy") c.router.groups = c.router.groups_used = 1;
   if (!c.arch->softmax_key.empty()) c.router.score = flag_at(json, c.arch->softmax_key, place, false) ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::sigmoid;
+  if (c.arch->score_key.empty()) return;
+  const std::string score = text_at(json, c.arch->score_key, place, "softmax");
+  if (score != "softmax" && score != "sigmoid") fail(Errc::unsupported, place, ": ", c.arch->score_key, ": expected softmax or sigmoid, found ", printable(score));
+  c.router.score = score == "softmax" ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::sigmoid;
 }
 
 /// Positions that are learned, counted from a later one or not turned at all.

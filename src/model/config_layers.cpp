@@ -103,7 +103,7 @@ std::int64_t read_windows(const Json& json, const Source& source, ModelConfig& c
   }
   const std::int64_t step = full_step_of(json, place);
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    const bool windowed = step > 0 && arch.full_attention_step > 0 ? has_window(arch, i, step) : has_window(arch, i);
+    const bool windowed = step > 0 && arch.full_attention_step > 0 ? has_window(c, i, step) : has_window(c, i, arch.full_attention_step);
     c.specs[static_cast<std::size_t>(i)].window = i < first || !windowed ? 0 : window;
   }
   const std::vector<bool> windows = arch.window_layers_key.empty() ? std::vector<bool>() : layout_at(json, arch.window_layers_key, place, c.layers);

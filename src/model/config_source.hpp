@@ -39,10 +39,16 @@ struct Source {
   return step == 0 || (layer + (arch.full_layers_lead ? 0 : 1)) % step != 0;
 }
 [[nodiscard]] constexpr bool has_window(const ArchSpec& arch, std::int64_t layer) noexcept { return has_window(arch, layer, arch.full_attention_step); }
+/// The same of a model of which it is known which layers are sparse.
+[[nodiscard]] inline bool has_window(const ModelConfig& c, std::int64_t layer, std::int64_t step) noexcept {
+  const std::int64_t lead = c.arch->dense_see_all ? c.dense_layers() : 0;
+  return layer >= lead && has_window(*c.arch, layer - lead, step);
+}
 
 /// What turns a layer of a model, whose windows are known, where a config does not say.
 [[nodiscard]] constexpr nn::LayerRope rope_of(const ModelConfig& c, std::int64_t layer) noexcept {
   if (!c.has_rope) return nn::LayerRope::none;
+  if (c.arch->dense_see_all && !c.layer(layer).is_sparse()) return nn::LayerRope::model;
   if (c.arch->no_rope_step > 0 && (layer + 1) % c.arch->no_rope_step == 0) return nn::LayerRope::none;
   return c.window == 0 ? nn::LayerRope::model : c.window_of(layer) > 0 ? c.arch->window_rope : c.arch->full_rope;
 }

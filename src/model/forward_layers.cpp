@@ -57,7 +57,7 @@ void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, con
 void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
   half == Half::mixer   ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias)
   : half == Half::cross ? add_later(rows, w.cross_out_norm, w.cross_out_norm_bias)
-                        : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, config_.scales.down);
+                        : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, feed_forward_scale(config_, w));
 }
 
 /// Adds what waits to a row of the residual stream.

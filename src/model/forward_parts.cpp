@@ -10,7 +10,8 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   if (half == Half::end && w.per_layer.gate.empty() && w.layer_scale.empty()) return;
   if (half == Half::cross && w.cross.o.empty()) return;
   const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
-  const bool parallel = config_.arch->parallel, ends = until == nn::to_the_end;
+  // An expert that is run alone stands beside nothing.
+  const bool parallel = config_.arch->parallel && !w.attention_norm.empty(), ends = until == nn::to_the_end;
   serve(w, index);
   const bool reads = half == Half::mixer && config_.layer(index).kv_layer >= 0;
   const bool kept = half == Half::mixer && beside.keys != nullptr;

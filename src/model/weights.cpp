@@ -20,6 +20,11 @@ std::int64_t layer_of_bias(const ModelConfig& config, std::int64_t layer) noexce
 
 }  // namespace
 
+double feed_forward_scale(const ModelConfig& config, const LayerWeights& layer) noexcept {
+  const bool averages = config.arch->averages_shared && !layer.mlp.down.empty() && !layer.experts.experts.empty();
+  return config.scales.down * (averages ? 0.5 : 1);
+}
+
 void complete(ModelWeights& w, const ModelConfig& config) {
   // Also of one that is in a file alone.
   const auto bytes_of = [](const WeightMatrix& matrix) { return matrix.rows() == 0 ? 0 : matrix.format().matrix_bytes(matrix.rows(), matrix.columns()); };

@@ -123,6 +123,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
   }
   if (!c.arch->softmax_key.empty()) json[c.arch->softmax_key] = c.router.score != nn::RouterScore::sigmoid;
+  if (!c.arch->score_key.empty()) json[c.arch->score_key] = c.router.score == nn::RouterScore::sigmoid ? "sigmoid" : "softmax";
   if (!c.arch->window_layers_key.empty()) {
     Json& layout = json[c.arch->window_layers_key] = Json::array();
     for (const LayerSpec& spec : c.specs) layout.push_back(spec.window > 0 ? 1 : 0);

@@ -36,6 +36,11 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::mistral4, "temperature", [](reference::Transformer& r) { r.temperature = 0; }},
       {&archs::mistral4, "experts by softmax", [](reference::Transformer& r) { r.router.score = reference::Score::sigmoid; }},
       {&archs::deepseek_v32, "low rank of queries", filled("q_a_layernorm.weight", 0.5F)},
+      {&archs::cohere2_moe, "mean of the shared expert and the others", [](reference::Transformer& r) { r.averages_shared = false; }},
+      {&archs::cohere2_moe, "rope of dense layers", [](reference::Transformer& r) { r.rotates[0] = false; }},
+      {&archs::cohere2_moe, "no rope in others without a window", [](reference::Transformer& r) { r.rotates.clear(); }},
+      {&archs::cohere2_moe, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::cohere2_moe, "experts by softmax", [](reference::Transformer& r) { r.router.score = reference::Score::sigmoid; }},
   };
   check_parts_count(parts, some_tokens(30));
 }
@@ -99,6 +104,29 @@ TEST_CASE("Llama with biases of MLPs says so in folders, and is known by them in
   CHECK(Json::parse(read_text_file(folder / "written" / "config.json"), "config.json")["mlp_bias"] == true);
 }
 
+TEST_CASE("experts of Cohere2-MoE may be scored by sigmoid, and files say so") {
+  TinyModel tiny{.arch = &archs::cohere2_moe};
+  tiny.make();
+  tiny.config["expert_selection_fn"] = "sigmoid";
+  const auto tokens = some_tokens(30);
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  const std::vector<float> logits = logits_of(Model::load(folder / "hf"), tokens);
+  reference::Transformer reference = tiny.reference();
+  CHECK(distance(logits, reference.logits(tokens)) > 20 * family_tolerance);
+  reference.router.score = reference::Score::sigmoid;
+  CHECK(distance(logits, reference.logits(tokens)) < family_tolerance);
+  compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn("f32"), Target::gguf);
+  CHECK(logits_of(Model::load(folder / "m.gguf"), tokens) == logits);
+  compress_file(Checkpoint::open(folder / "m.gguf"), folder / "again", recipe::rtn("f32"), Target::safetensors);
+  const Json config = Json::parse(read_text_file(folder / "again" / "config.json"), "config.json");
+  CHECK(config["expert_selection_fn"] == "sigmoid");
+  CHECK(config["shared_expert_combination_strategy"] == "average");
+  CHECK(config["mlp_layer_types"][0] == "dense");
+  CHECK(config["layer_types"][0] == "full_attention");
+  CHECK(config["layer_types"][1] == "sliding_attention");
+}
+
 TEST_CASE("configs of the newest families that are not run are refused by key") {
   struct Case {
     const ArchSpec* arch;
@@ -109,6 +137,8 @@ TEST_CASE("configs of the newest families that are not run are refused by key") 
   for (const Case& x : {Case{&archs::afmoe, "mup_enabled", false, "mup_enabled: expected true of a model of type afmoe, found false"},
                         Case{&archs::hyperclovax, "use_post_norm", false, "use_post_norm: expected true of a model of type hyperclovax, found false"},
                         Case{&archs::jais2, "mlp_bias", false, "mlp_bias: expected true of a model of type jais2, found false"},
+                        Case{&archs::cohere2_moe, "shared_expert_combination_strategy", "sum", "shared_expert_combination_strategy: expected average of a model of type cohere2_moe, found \"sum\""},
+                        Case{&archs::cohere2_moe, "expert_selection_fn", "hash", "expert_selection_fn: expected softmax or sigmoid, found hash"},
                         Case{&archs::deepseek_v32, "index_topk", 0, "index_topk: expected a whole number from 1"},
                         Case{&archs::deepseek_v32, "index_n_heads", 1 << 20, "index_n_heads: expected up to 65536 heads of up to 65536, found 1048576 of 64"}}) {
     CAPTURE(std::string(x.key));

@@ -111,8 +111,8 @@ def main():
             if name.endswith(f"-{SEEDS[0]}"):
                 # Scales in the weights of its GGUF files are not in a folder's adapter.
                 adapters[gguf] = [folder / f"{name}-lora.gguf"] if name.startswith("falcon_h1") else [folder / f"{name}-lora", folder / f"{name}-lora.gguf"]
-            # Of models whose layers differ in heads, or have norms behind their halves, none can be removed.
-            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith(("gemma4", "afmoe", "flex_olmo")):
+            # Of models whose layers differ in heads, or have halves side by side or norms behind them, none can be removed.
+            if json.loads(run([bantam, "inspect", gguf, "--json"]))["config"]["experts"] > 0 and not name.startswith(("gemma4", "afmoe", "flex_olmo", "cohere2_moe")):
                 pruned = folder / f"{name}-pruned.gguf"
                 run([bantam, "compress", folder / name, "-o", pruned, "--to", "gguf", "--format", "f32", "--prune", "experts", "--prune-to", "parameters:0.8x",
                      "--samples", 4, "--tokens", 64])

@@ -114,6 +114,7 @@ FAMILIES = {
     "olmo3": dict(LLAMA, sliding_window=8),
     "starcoder2": LLAMA,
     "cohere": dict(DERIVED, logit_scale=0.25),
+    "cohere2_moe": dict(LLAMA, num_experts=8, num_experts_per_tok=2, num_shared_experts=2, sliding_window=8),
     "cohere:norms": dict(DERIVED, logit_scale=0.25, use_qk_norm=True),
     "cohere2": dict(LLAMA, sliding_window=8),
     "seed_oss": dict(LLAMA, attention_bias=True),

@@ -51,6 +51,7 @@ struct Transformer {
   bool norms_turned = false;        ///< q and k of layers that rope turns, behind it, without weights
   bool warms_unturned = false;      ///< the temperature is of layers without rope alone
   bool scales_inputs = false;       ///< of experts, not outputs
+  bool averages_shared = false;     ///< a sparse layer adds the mean of the shared expert and the others (Cohere2-MoE)
   bool routes_inputs = false;       ///< routers read what the layer reads, before its norm (SmallThinker)
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
@@ -591,6 +592,7 @@ struct Transformer {
       for (double& v : shared) v *= share;
     }
     add(sum, shared);
+    for (double& v : sum) v *= averages_shared ? 0.5 : 1;
     return sum;
   }
 

@@ -318,6 +318,7 @@ struct ArchSpec {
   std::string_view activation_key = "hidden_act";  ///< where config.json says it
   std::string_view activation_name = {};           ///< what it calls `gate` there, where that is not the usual name (Nomic)
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
+  bool dense_see_all = false;  ///< dense layers before sparse ones have no window, and are turned by rope; full_attention_step counts those behind them
   bool full_layers_lead = false;  ///< full_attention_step counts from 0: the first layer has no window
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
   std::string_view rope_layers_key = "no_rope_layers";  ///< config.json's list of the layers that rope turns, 1 for those
@@ -325,6 +326,7 @@ struct ArchSpec {
   std::string_view sparse_layers_key = {};  ///< of those that have experts, by number; empty: it has none
   bool names_feed_forwards = false;         ///< config.json may name the kind of each layer's second half (mlp_layer_types)
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
+  std::string_view score_key = {};          ///< the same as a word, softmax or sigmoid
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
   nn::LayerRope window_rope = nn::LayerRope::model;  ///< of layers with a window
@@ -338,6 +340,7 @@ struct ArchSpec {
   nn::Temperature temperature = {};  ///< where files may turn it off, and have its numbers as attn_scale and floor_scale
   bool norms_turned = false;      ///< q and k behind rope, by RMS norms of each head without weights; files may say that they are not
   bool chunks_windows = false;    ///< windows are chunks of so many tokens
+  bool averages_shared = false;   ///< a sparse layer adds the mean of its shared expert and the others, not the sum
   bool routes_inputs = false;     ///< routers read what their layer reads, before its norm
   bool norms_values = false;      ///< by an RMS norm of each head, without weights
   bool may_share_values = false;  ///< layers without a window may have keys that are their values, too

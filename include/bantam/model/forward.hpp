@@ -84,6 +84,7 @@ class Forward {
   /// for the call.
   void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
 
+  [[nodiscard]] const ModelConfig& config() const noexcept { return config_; }
   [[nodiscard]] int threads() const noexcept { return team_.size(); }
   [[nodiscard]] Team& team() noexcept { return team_; }
   /// As Team::set_profile().

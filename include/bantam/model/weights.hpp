@@ -50,6 +50,9 @@ using LoadProgress = std::function<bool(std::int64_t, std::int64_t)>;
 /// Loads the tensors of one block.
 [[nodiscard]] LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer);
 
+/// How much of what an MLP and experts add up to goes to the residual stream, beside ModelScales::residual.
+[[nodiscard]] double feed_forward_scale(const ModelConfig& config, const LayerWeights& layer) noexcept;
+
 /// What follows from what was loaded: a tied head, biases that layers share, and the counts of bytes.
 void complete(ModelWeights& weights, const ModelConfig& config);
 /// Room for the experts of a layer.

@@ -1,4 +1,5 @@
 // Command R, R+ and R7B: attention and MLP side by side behind one layer norm, logits scaled; R7B with windows, and rope in those layers alone.
+// North Mini Code: R7B with experts, the first layers dense, which see everything and are turned by rope, too.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
@@ -52,5 +53,50 @@ inline constexpr ArchSpec cohere2{
     .more_tensors = {},
     .more_config = cohere_config,
 };
+
+inline constexpr ConfigKey cohere2_moe_numbers[] = {
+    {Field::ffn, "prefix_dense_intermediate_size", "feed_forward_length", 0, "intermediate_size"},
+    {Field::experts, "num_experts", "expert_count"},
+    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
+    {Field::expert_ffn, "intermediate_size", "expert_feed_forward_length"},
+    {Field::shared_experts, "num_shared_experts", "expert_shared_count"},
+    {Field::shared_ffn, "", "expert_shared_feed_forward_length"},
+    {Field::dense_layers, "first_k_dense_replace", "leading_dense_block_count"},
+};
+inline constexpr auto cohere2_moe_config = joined(cohere2_moe_numbers, cohere_config);
+
+inline constexpr TensorKey cohere2_moe_tensors[] = {
+    {Role::gate, "model.layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
+    {Role::up, "model.layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
+    {Role::down, "model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
+    {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
+inline constexpr ConfigChoice cohere2_moe_choices[] = {
+    {.key = "shared_expert_combination_strategy", .otherwise = 1, .text = "average"},
+    {"prefix_dense_sliding_window_pattern", 1, 1, true},
+    {"rms_norm_eps", 0, 0, true},
+};
+
+inline constexpr ArchSpec cohere2_moe = [] {
+  ArchSpec spec = cohere2;
+  spec.name = "cohere2_moe";
+  spec.hf_class = "Cohere2MoeForCausalLM";
+  spec.paper = "https://huggingface.co/CohereLabs";
+  spec.gguf = "cohere2moe";
+  spec.router = {.score = nn::RouterScore::softmax_of_chosen, .renormalize = true};
+  spec.dense_see_all = true;
+  spec.names_feed_forwards = true;
+  spec.score_key = "expert_selection_fn";
+  spec.averages_shared = true;
+  spec.flags_windows = true;
+  spec.choices = cohere2_moe_choices;
+  spec.more_tensors = cohere2_moe_tensors;
+  spec.more_config = cohere2_moe_config;
+  return spec;
+}();
 
 }  // namespace bantam::inline v0::archs
