@@ -325,6 +325,7 @@ TinyModel& TinyModel::make() {
     if (arch->no_rope_step > 0 && (static_cast<std::int64_t>(i) + 1) % arch->no_rope_step == 0) specs[i].rope = nn::LayerRope::none;
     if (arch->full_attention_step > 0) specs[i].rope = specs[i].window > 0 ? arch->window_rope : arch->full_rope;
     if (arch->dense_see_all && !specs[i].is_sparse()) specs[i].rope = nn::LayerRope::model;
+    if (!arch->rope_bases_key.empty() && specs[i].window == 0) specs[i].rope = nn::LayerRope::none;
   }
   set_full_layers(specs);
   sizes.set_layers(std::move(specs));
@@ -363,6 +364,10 @@ TinyModel& TinyModel::make() {
   if (says_ropes_by_kind(*arch)) {
     config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", sizes.rope.base}}},
                                  {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", sizes.local_rope->base}}}};
+  }
+  if (!arch->rope_bases_key.empty()) {
+    config[arch->rope_bases_key] = Json::array();
+    for (const LayerSpec& spec : sizes.specs) config[arch->rope_bases_key].push_back(spec.rope == nn::LayerRope::none ? 0.0 : sizes.rope.base);
   }
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
@@ -556,9 +561,10 @@ GgufBuilder TinyModel::gguf() const {
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
   }
   if (arch->flags_windows) {
-    std::vector<bool> windows;
-    for (const LayerSpec& spec : sizes.specs) windows.push_back(spec.window > 0);
+    std::vector<bool> windows, turned;
+    for (const LayerSpec& spec : sizes.specs) windows.push_back(spec.window > 0), turned.push_back(spec.rope != nn::LayerRope::none);
     b.key(message(name, ".attention.sliding_window_pattern"), windows);
+    if (!arch->rope_bases_key.empty()) b.key(message(name, ".attention.rope_pattern"), turned);
   }
   if (arch->full_layers_differ()) {
     std::vector<std::int32_t> groups, widths;

@@ -256,6 +256,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const double local = source.number(Field::local_rope_base).value_or(0);
   if (!(local >= 0) || !std::isfinite(local)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local);
   detail::set_ropes(c, local);
+  if (!arch->rope_bases_key.empty()) {
+    const std::vector<bool> turned = flags_of(file, *name + ".attention.rope_pattern", c.layers);
+    for (std::size_t i = 0; i < turned.size(); ++i) c.specs[i].rope = turned[i] ? nn::LayerRope::model : nn::LayerRope::none;
+  }
   const double temperature = source.number(Field::temperature_scale).value_or(0);
   if (!(temperature >= 0) || !std::isfinite(temperature)) fail(Errc::corrupt, place, ": ", key_of(Field::temperature_scale), ": expected a number of at least 0, found ", temperature);
   c.temperature = {.scale = temperature, .length = static_cast<double>(c.rope.original_context)};

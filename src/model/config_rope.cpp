@@ -160,6 +160,27 @@ void read_rotated_layers(const Json& json, const std::string& place, ModelConfig
   }
 }
 
+/// The base of each layer, 0 where rope does not turn it (Granite SWA). Two ropes are at hand, the second of which is never scaled.
+void read_layer_bases(const Json& json, const std::string& place, ModelConfig& c) {
+  const std::string_view key = c.arch->rope_bases_key;
+  if (key.empty() || member(json, key) == nullptr) return;
+  const std::vector<double> bases = list_at(json, key, place);
+  if (std::ssize(bases) != c.layers) fail(Errc::corrupt, place, ": ", key, ": expected a base for each of ", c.layers, " layers, found ", bases.size());
+  std::vector<double> different;
+  for (std::size_t i = 0; i < bases.size(); ++i) {
+    const double base = bases[i];
+    if (!(base >= 0) || !std::isfinite(base)) fail(Errc::corrupt, place, ": ", key, "[", i, "]: expected a number of at least 0, found ", base);
+    if (base > 0 && std::ranges::find(different, base) == different.end()) different.push_back(base);
+    if (different.size() > 2) fail(Errc::unsupported, place, ": ", key, "[", i, "]: expected at most two bases, found a third, ", base);
+    c.specs[i].rope = base == 0 ? nn::LayerRope::none : base == different[0] ? nn::LayerRope::model : nn::LayerRope::local;
+  }
+  if (different.empty()) return;
+  c.rope.base = different[0];
+  if (different.size() == 1) return;
+  if (c.rope.scaling != nn::RopeScaling::none) fail(Errc::unsupported, place, ": ", key, ": expected one base where rope is scaled, found two");
+  c.local_rope = nn::RopeOptions{.dim = c.rope.dim, .base = different[1], .pairs = c.rope.pairs};
+}
+
 }  // namespace
 
 RopeParameters rope_parameters_of(const Json& json) {
@@ -203,6 +224,7 @@ void read_layer_ropes(const Json& json, const RopeParameters& parameters, const 
   }
   set_ropes(c, local_base);
   read_rotated_layers(json, place, c);
+  read_layer_bases(json, place, c);
 }
 
 nn::Temperature read_temperature(const Json& json, const std::string& place, nn::Temperature t) {

@@ -70,6 +70,10 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
   std::vector<bool> windows;
   for (const LayerSpec& spec : c.specs) windows.push_back(spec.window > 0);
   file.key(prefix + "attention.sliding_window_pattern", windows);
+  if (c.arch->rope_bases_key.empty()) return;
+  std::vector<bool> turned;
+  for (const LayerSpec& spec : c.specs) turned.push_back(spec.rope != nn::LayerRope::none);
+  file.key(prefix + "attention.rope_pattern", turned);
 }
 
 /// The architecture that a file of this one is read as.
@@ -78,7 +82,7 @@ const ArchSpec& read_as(const ArchSpec& arch) { return **std::ranges::find(archi
 /// What a model is for: as llama.cpp numbers it, and what it asks for of encoders.
 void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
   if (!c.arch->causal) file.key(prefix + "attention.causal", false);
-  if (c.arch->full_layers_lead && c.window > 0) file.key(prefix + "attention.sliding_window_pattern", static_cast<std::uint32_t>(c.arch->full_attention_step));
+  if (c.arch->full_layers_lead && !c.arch->flags_windows && c.window > 0) file.key(prefix + "attention.sliding_window_pattern", static_cast<std::uint32_t>(c.arch->full_attention_step));
   // llama.cpp asks for it of each BERT, and of DistilBERTs its converter says 1.
   if (c.token_types > 0 || (!c.arch->causal && c.arch->norms_sums)) file.key("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(std::max<std::int64_t>(1, c.token_types)));
   std::int64_t inputs = c.dim;
@@ -106,7 +110,8 @@ void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (c.gate != c.arch->gate) no_words_for("an activation other than the architecture's");
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    if (c.layer(i).rope != detail::rope_of(c, i)) no_words_for("rope in other layers than the architecture has it in");
+    const bool is_said = !c.arch->rope_bases_key.empty() && c.layer(i).rope != nn::LayerRope::local;
+    if (!is_said && c.layer(i).rope != detail::rope_of(c, i)) no_words_for("rope in other layers than the architecture has it in");
     if (!c.arch->flags_windows && c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
   }
   for (std::int64_t i = 0, first = 0; i < c.layers; ++i) {

@@ -111,7 +111,10 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
   bool usual_ropes = c.arch->no_rope_step == 0 && c.arch->window_layers_key.empty();
   for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
-  if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
+  if (!c.arch->rope_bases_key.empty()) {
+    Json& bases = json[c.arch->rope_bases_key] = Json::array();
+    for (const LayerSpec& spec : c.specs) bases.push_back(spec.rope == nn::LayerRope::none ? 0.0 : spec.rope == nn::LayerRope::local ? c.local_rope->base : c.rope.base);
+  } else if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
     Json& layout = json[c.arch->rope_layers_key] = Json::array();
     for (const LayerSpec& spec : c.specs) layout.push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
   }

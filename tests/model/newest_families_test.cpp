@@ -1,4 +1,6 @@
 // Families of 2025 and 2026 that are data, or nearly: each part counts; gates of heads' outputs, norms without weights, indexers that are kept.
+#include <cmath>
+
 #include "bantam/compress/compress.hpp"
 #include "model/family_parts.hpp"
 
@@ -41,6 +43,13 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::cohere2_moe, "no rope in others without a window", [](reference::Transformer& r) { r.rotates.clear(); }},
       {&archs::cohere2_moe, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
       {&archs::cohere2_moe, "experts by softmax", [](reference::Transformer& r) { r.router.score = reference::Score::sigmoid; }},
+      {&archs::granite_swa, "sinks", without("sinks")},
+      {&archs::granite_swa, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::granite_swa, "layers that rope does not turn", [](reference::Transformer& r) { r.rotates.clear(); }},
+      {&archs::granite_swa, "scale of what halves add", [](reference::Transformer& r) { r.residual_scale = 1; }},
+      {&archs::granite_moe_swa, "sinks", without("sinks")},
+      {&archs::granite_moe_swa, "shared expert", filled("mlp.shared_expert.down_proj.weight", 0)},
+      {&archs::granite_moe_swa, "weights of the chosen that sum to one", [](reference::Transformer& r) { r.router.renormalize = false; }},
   };
   check_parts_count(parts, some_tokens(30));
 }
@@ -125,6 +134,31 @@ TEST_CASE("experts of Cohere2-MoE may be scored by sigmoid, and files say so") {
   CHECK(config["mlp_layer_types"][0] == "dense");
   CHECK(config["layer_types"][0] == "full_attention");
   CHECK(config["layer_types"][1] == "sliding_attention");
+}
+
+TEST_CASE("layers may have bases of rope of their own, of two values and 0") {
+  TinyModel tiny{.arch = &archs::granite_swa};
+  tiny.make();
+  const auto tokens = some_tokens(30);
+  const auto with = [&](const Json& bases) {
+    tiny.config["layer_rope_theta"] = bases;
+    return parse_hf_config(tiny.config.dump(), "config.json");
+  };
+  (void)with({0.0, 5000.0, 300.0, 5000.0});
+  const TemporaryFolder folder;
+  tiny.write_folder(folder / "hf");
+  reference::Transformer reference = tiny.reference();
+  reference.locals[2] = true;
+  for (std::size_t i = 0; i < reference.frequencies.size(); ++i) reference.local_frequencies.push_back(std::pow(300.0, -static_cast<double>(i) / static_cast<double>(reference.frequencies.size())));
+  CHECK(distance(logits_of(Model::load(folder / "hf"), tokens), reference.logits(tokens)) < family_tolerance);
+  compress_file(Checkpoint::open(folder / "hf"), folder / "again", recipe::rtn("f32"), Target::safetensors);
+  CHECK(Json::parse(read_text_file(folder / "again" / "config.json"), "config.json")["layer_rope_theta"] == Json({0.0, 5000.0, 300.0, 5000.0}));
+  has(error_of([&] { compress_file(Checkpoint::open(folder / "hf"), folder / "m.gguf", recipe::rtn("f32"), Target::gguf); }), "rope in other layers than the architecture has it in: GGUF has no words for it");
+  has(error_of([&] { (void)with({1.0, 2.0, 3.0, 3.0}); }), "config.json: layer_rope_theta[2]: expected at most two bases, found a third, 3");
+  has(error_of([&] { (void)with({1.0, 2.0}); }), "config.json: layer_rope_theta: expected a base for each of 4 layers, found 2");
+  has(error_of([&] { (void)with({1.0, -2.0, 0.0, 0.0}); }), "config.json: layer_rope_theta[1]: expected a number of at least 0, found -2");
+  tiny.config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  has(error_of([&] { (void)with({1.0, 2.0, 0.0, 0.0}); }), "config.json: layer_rope_theta: expected one base where rope is scaled, found two");
 }
 
 TEST_CASE("configs of the newest families that are not run are refused by key") {

@@ -104,6 +104,8 @@ FAMILIES = {
     "granite": dict(DERIVED, **GRANITE),
     "hyperclovax": dict(DERIVED, **GRANITE, use_post_norm=True),
     "granitemoe": dict(DERIVED, **LOCAL_EXPERTS, **GRANITE),
+    "granite_swa": dict(LLAMA, **GRANITE, sliding_window=8, layer_rope_theta=[0.0, 10000.0, 500.0, 10000.0]),
+    "granitemoe_swa": dict(LLAMA, **LOCAL_EXPERTS, **GRANITE, sliding_window=8, shared_intermediate_size=48),
     "granitemoehybrid": dict(DERIVED, **MAMBA_LAYERS, **LOCAL_EXPERTS, position_embedding_type="nope"),
     "granitemoehybrid:dense": dict(DERIVED, **MAMBA_LAYERS, num_local_experts=0, num_experts_per_tok=0, position_embedding_type="nope"),
     "smollm3": dict(LLAMA, no_rope_layers=[1, 1, 1, 0]),

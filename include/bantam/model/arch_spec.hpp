@@ -327,6 +327,7 @@ struct ArchSpec {
   bool names_feed_forwards = false;         ///< config.json may name the kind of each layer's second half (mlp_layer_types)
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
   std::string_view score_key = {};          ///< the same as a word, softmax or sigmoid
+  std::string_view rope_bases_key = {};     ///< config.json's list of each layer's base of rope, 0 where it does not turn; GGUF files flag these layers
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
   nn::LayerRope window_rope = nn::LayerRope::model;  ///< of layers with a window
