@@ -10,6 +10,7 @@
 #include "limits.hpp"
 #include "model/arrangement.hpp"
 #include "model/config_words.hpp"
+#include "model/listed_numbers.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/sentence_modules.hpp"
 #include "reference/rope.hpp"
@@ -126,6 +127,10 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::per_layer_norm: return layer + "per_layer_norm";
     case Role::layer_scale: return layer + "layer_scale";
     case Role::mlp_out_norm: return layer + "mlp_out_norm";
+    case Role::xielu_positive: return layer + "mlp.act_fn.alpha_p";
+    case Role::xielu_negative: return layer + "mlp.act_fn.alpha_n";
+    case Role::xielu_slope: return layer + "mlp.act_fn.beta";
+    case Role::xielu_limit: return layer + "mlp.act_fn.eps";
     case Role::expert_norm: return layer + "expert_norm";
     case Role::expert_out_norm: return layer + "expert_out_norm";
     case Role::router_scale: return layer + "mlp.router_scale";
@@ -165,6 +170,8 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   t.reference_name = reference_name(id, sparse);
   t.own = id;
   if (info.is_matrix()) t.shape.insert(t.shape.begin(), rows);
+  if (key->is_scalar) t.shape.clear();
+  if (key->is_listed) t.gguf_name.clear();
   if (const auto shape = stored_shape(id, sizes, Container::folder); !shape.empty()) t.shape = shape;
   if (arch->gguf_pairs != arch->pairs) t.permuted_heads = rope_heads_of(info.role, id.layer, sizes);
   if (id.layer >= 0 && recurs(sizes.layer(id.layer).mixer)) t.id = id;
@@ -175,6 +182,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role) && !is_table_of_floats(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay || info.role == Role::channel_decay;
   const double mean = decays ? -1 : scales ? 1 : 0, spread = info.is_matrix() ? 1 / std::sqrt(static_cast<double>(columns)) : 0.3;
+  if (info.role == Role::xielu_limit) t.values = {-0.01F};
   if (info.role == Role::rope_divisors) t.values = sizes.rope.divisors;
   if (info.role == Role::position_embedding && arch->pads_positions && !arch->gguf.empty()) t.rows_left_out = arch->position_offset;
   for (std::int64_t i = std::ssize(t.values); i < rows * columns; ++i) t.values.push_back(static_cast<float>(mean + spread * random.normal()));
@@ -584,6 +592,13 @@ GgufBuilder TinyModel::gguf() const {
   for (std::size_t i = 0; i < pooled_layers.size(); ++i) b.key(message(name, ".dense_", i + 2, "_feat_out"), static_cast<std::uint32_t>(pooled_layers[i].outputs));
   if (labels > 0 && pooling) b.key(message(name, ".classifier.pooling_type"), static_cast<std::uint32_t>(*pooling) + 1);
   if (arch->says_rope) b.key(message(name, ".rope.scaling.finetuned"), turned);
+  for (const TensorKey& key : arch->more_tensors) {
+    std::vector<float> numbers;
+    for (const TinyTensor& t : tensors) {
+      if (key.is_listed && t.own.role == key.role) numbers.push_back(t.values[0]);
+    }
+    if (key.is_listed && !numbers.empty()) b.key(std::string(list_of(key)), numbers);
+  }
   put_vocabulary(b);
   if (more_keys) more_keys(b);
   put_tensors(b);
@@ -623,6 +638,10 @@ std::vector<float> TinyModel::folded(const TinyTensor& t) const {
 
 void TinyModel::put_tensors(GgufBuilder& b) const {
   for (auto t = tensors.begin(); t != tensors.end();) {
+    if (t->gguf_name.empty()) {
+      ++t;  // of folders alone
+      continue;
+    }
     // Experts of one name are stacked.
     const auto end = std::find_if(t, tensors.end(), [&](const TinyTensor& other) { return other.gguf_name != t->gguf_name; });
     if (t->heads > 0 && old_gguf) {
@@ -655,7 +674,7 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
       t = end;
     }
     for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, folded(*t)) : arch->folds_scales ? folded(*t) : for_gguf(*t), "F32");
-    if (!name.empty()) b.tensor(name, dimensions, 0, bytes);
+    b.tensor(name, dimensions, 0, bytes);
   }
 }
 

@@ -2,11 +2,13 @@
 #include "gguf_output.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
 #include "model/arrangement.hpp"
 #include "model/fused_rows.hpp"
+#include "model/listed_numbers.hpp"
 
 namespace bantam::inline v0 {
 
@@ -53,11 +55,16 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
   write_gguf_config(file, config);
   checkpoint.tokenizer().write_gguf(file, config.vocab);
   std::vector<GgufWriter::Announced> tensors;
+  std::map<std::string_view, std::vector<float>> lists;
   std::size_t next = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.role == Role::rope_divisors) continue;
     const FormatInfo* format = entries[next++].format;
     const TensorKey* key = config.key_of(tensor.role, tensor.layer);
+    if (key != nullptr && key->is_listed) {
+      lists[list_of(*key)].push_back(checkpoint.load_vector(tensor)[0]);
+      continue;
+    }
     GgufWriter::Announced announced{key == nullptr ? std::string() : name_in(config, key->gguf, tensor), "F32", {tensor.columns}};
     if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows - rows_left_out(config, tensor), tensor.columns}};
     if (std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::gguf); !shape.empty()) announced.shape = std::move(shape);
@@ -82,6 +89,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
     }
     tensors.push_back(std::move(announced));
   }
+  for (const auto& [name, numbers] : lists) file.key(name, std::span<const float>(numbers));
   for (const auto& [name, divisors] : rope) tensors.push_back({name, "F32", {std::ssize(divisors)}});
   return tensors;
 }
@@ -111,6 +119,7 @@ std::int64_t gguf_file_bytes(const Checkpoint& checkpoint, const std::vector<Nat
 }
 
 void GgufOutput::write_vector(const CheckpointTensor& tensor, const std::vector<float>& values) {
+  if (const TensorKey* key = config_.key_of(tensor.role, tensor.layer); key != nullptr && key->is_listed) return;
   const std::vector<float> stored = in_container(values, arrangement_of(tensor, config_, Container::gguf));
   file_.write(std::as_bytes(std::span(stored)));
 }

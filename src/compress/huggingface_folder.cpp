@@ -42,7 +42,7 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
       const auto parts = family->announce(packed_module_of(entry));
       tensors.insert(tensors.end(), parts.begin(), parts.end());
     } else if (entry.format == nullptr) {
-      tensors.push_back({entry.name, upper(format.name), entry.shape.empty() ? std::vector{entry.columns} : entry.shape});
+      tensors.push_back({entry.name, upper(format.name), entry.shape.value_or(std::vector{entry.columns})});
     } else {
       tensors.push_back({entry.name, upper(entry.format->name), {entry.rows, entry.columns}});
     }

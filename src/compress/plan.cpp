@@ -17,6 +17,7 @@ namespace {
 /// The shape of a vector in a folder.
 std::vector<std::int64_t> folder_shape(const ModelConfig& config, const CheckpointTensor& tensor) {
   const TensorKey* key = config.key_of(tensor.role, tensor.layer);
+  if (key != nullptr && key->is_scalar) return {};
   if (key != nullptr && key->is_row) return {1, tensor.columns};
   std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::folder);
   return shape.empty() ? std::vector{tensor.columns} : shape;
@@ -68,8 +69,8 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     const bool copied = format != nullptr && is_copied(target, tensor, *format) && !recipe.options().rotation && !is_pruned(recipe, tensor);
     if (is_pruned(recipe, tensor)) check_prunable(recipe, tensor, *format);
     if (format != nullptr && tensor.layer >= 0 && !copied) check_holds(recipe, *format, tensor.name);
-    NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order().get() : nullptr,
-                                                                          tensor.is_matrix ? std::vector<std::int64_t>() : folder_shape(checkpoint.config(), tensor)});
+    NativeWriter::Entry& entry = entries.emplace_back(NativeWriter::Entry{tensor.tensor_name(), format, tensor.rows, tensor.columns, copied ? tensor.order().get() : nullptr});
+    if (!tensor.is_matrix) entry.shape = folder_shape(checkpoint.config(), tensor);
     entry.layer = tensor.layer;
     entry.expert = tensor.expert;
     if (!writes_folder(target)) continue;

@@ -118,7 +118,7 @@ Checkpoint Checkpoint::open_native(const std::filesystem::path& path) {
 }
 
 void Checkpoint::find_tensors(const PackedFamily* family) {
-  const TensorFiles files{*source_, path_.string(), container_, family};
+  const TensorFiles files{*source_, path_.string(), container_, family, dynamic_cast<const GgufFile*>(source_.get())};
   count_tables(files, config_);
   if (auto drafting = config_.drafting_like(); !drafting.empty() && has_drafting(files, config_)) config_.drafting = std::move(drafting);
   tensors_ = match_tensors(files, config_);

@@ -7,9 +7,11 @@
 
 #include "arrangement.hpp"
 #include "fused_rows.hpp"
+#include "listed_numbers.hpp"
 #include "packed/family.hpp"
 #include "sources/fused.hpp"
 #include "sources/plain_source.hpp"
+#include "sources/strip16_source.hpp"
 
 namespace bantam::inline v0 {
 
@@ -72,6 +74,7 @@ class Matcher {
   }
 
   void match_one(const TensorKey& key, const TensorId& id) {
+    if (gguf_ && key.is_listed) return add(id, name_of(config_, key, id), source_of(std::make_shared<const std::vector<float>>(1, listed_number(*files_.gguf, key, id.layer, config_.layers)), 1));
     const std::string name = name_in(config_, pattern_of(key), id);
     const RoleInfo& info = info_of(id.role);
     const bool repeats_embedding = id.role == Role::head && config_.tied;
@@ -98,6 +101,7 @@ class Matcher {
     if (gguf_ && info.by_heads) shape = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
+    if (key.is_scalar && entry->shape.empty()) shape.clear();
     if (auto theirs = stored_shape(id, config_, container()); !theirs.empty()) return add(id, name_of(config_, key, id), arranged(flat(*entry, std::move(theirs)), id));
     const SharedSource source = less_offset(open(*entry, shape), id.role);
     if (!stacked) return add(id, name_of(config_, key, id), arranged(source, id));

@@ -12,6 +12,7 @@ struct TensorFiles {
   std::string path;       ///< names the place in messages
   std::string container;  ///< "safetensors", "gguf" or "bantam"
   const PackedFamily* family = nullptr;
+  const GgufFile* gguf = nullptr;  ///< the tensors, where they are of such a file
 };
 
 /// Whether files have the layer that config.drafting_like() is for; many writers leave it out and count it all the same.

@@ -159,6 +159,11 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::ffn_norm_bias:
     case Role::ffn_out_norm:
     case Role::ffn_out_norm_bias: return spec.has_feed_forward();
+    // Apertus may have another activation, without numbers.
+    case Role::xielu_positive:
+    case Role::xielu_negative:
+    case Role::xielu_slope:
+    case Role::xielu_limit: return spec.has_feed_forward() && config.gate == ops::Gate::xielu;
     case Role::head:
     case Role::head_bias: return config.has_head;
     case Role::class_dense_bias:

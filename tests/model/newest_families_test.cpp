@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "bantam/compress/compress.hpp"
+#include "bantam/io/gguf.hpp"
+#include "bantam/io/safetensors.hpp"
 #include "model/family_parts.hpp"
 
 namespace bantam::test {
@@ -50,6 +52,11 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::granite_moe_swa, "sinks", without("sinks")},
       {&archs::granite_moe_swa, "shared expert", filled("mlp.shared_expert.down_proj.weight", 0)},
       {&archs::granite_moe_swa, "weights of the chosen that sum to one", [](reference::Transformer& r) { r.router.renormalize = false; }},
+      {&archs::apertus, "curve above 0", filled("alpha_p", -9)},
+      {&archs::apertus, "curve below 0", filled("alpha_n", -9)},
+      {&archs::apertus, "slope", filled("beta", 0)},
+      {&archs::apertus, "limit", filled("eps", -1)},
+      {&archs::apertus, "norms of keys", filled("k_norm.weight", 0.5F)},
   };
   check_parts_count(parts, some_tokens(30));
 }
@@ -161,6 +168,37 @@ TEST_CASE("layers may have bases of rope of their own, of two values and 0") {
   has(error_of([&] { (void)with({1.0, 2.0, 0.0, 0.0}); }), "config.json: layer_rope_theta: expected one base where rope is scaled, found two");
 }
 
+TEST_CASE("numbers of xIELU are tensors of folders, some without axes, and lists of GGUF files") {
+  TinyModel tiny{.arch = &archs::apertus};
+  tiny.make();
+  const auto tokens = some_tokens(20);
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const std::vector<float> logits = logits_of(Model::load(folder / "m.gguf"), tokens);
+  compress_file(Checkpoint::open(folder / "m.gguf"), folder / "again", recipe::rtn("f32"), Target::safetensors);
+  CHECK(logits_of(Model::load(folder / "again"), tokens) == logits);
+  const auto files = SafetensorsFile::open_folder(folder / "again");
+  CHECK(files->find("model.layers.1.mlp.act_fn.alpha_p")->shape == std::vector<std::int64_t>{1});
+  CHECK(files->find("model.layers.1.mlp.act_fn.beta")->shape.empty());
+  compress_file(Checkpoint::open(folder / "again"), folder / "again.gguf", recipe::rtn("f32"), Target::gguf);
+  CHECK(logits_of(Model::load(folder / "again.gguf"), tokens) == logits);
+  CHECK(GgufFile::open(folder / "again.gguf")->numbers("xielu.alpha_n")->size() == 2);
+  // One number may stand for all layers; a list is of as many as there are, and needed.
+  const auto with = [&](const std::function<void(GgufBuilder&)>& more) {
+    std::erase_if(tiny.tensors, [](const TinyTensor& t) { return t.own.role == Role::xielu_slope; });
+    tiny.more_keys = more;
+    tiny.write_gguf(folder / "other.gguf");
+    return Checkpoint::open(folder / "other.gguf").config().layers;
+  };
+  CHECK(with([](GgufBuilder& b) { b.key("xielu.beta", 0.5F); }) == 2);
+  has(error_of([&] { (void)with([](GgufBuilder& b) { b.key("xielu.beta", std::vector<float>{1, 2, 3}); }); }), "other.gguf: xielu.beta: expected one number or 2, found 3");
+  has(error_of([&] { (void)with([](GgufBuilder&) {}); }), "other.gguf: xielu.beta: expected one number or 2, found nothing");
+  // With another activation there are none.
+  std::erase_if(tiny.tensors, [](const TinyTensor& t) { return t.own.role >= Role::xielu_positive && t.own.role <= Role::xielu_limit; });
+  tiny.config["hidden_act"] = "silu";
+  CHECK(distance(folder_logits(tiny, tokens), tiny.reference().logits(tokens)) < family_tolerance);
+}
+
 TEST_CASE("configs of the newest families that are not run are refused by key") {
   struct Case {
     const ArchSpec* arch;
@@ -173,6 +211,7 @@ TEST_CASE("configs of the newest families that are not run are refused by key") 
                         Case{&archs::jais2, "mlp_bias", false, "mlp_bias: expected true of a model of type jais2, found false"},
                         Case{&archs::cohere2_moe, "shared_expert_combination_strategy", "sum", "shared_expert_combination_strategy: expected average of a model of type cohere2_moe, found \"sum\""},
                         Case{&archs::cohere2_moe, "expert_selection_fn", "hash", "expert_selection_fn: expected softmax or sigmoid, found hash"},
+                        Case{&archs::apertus, "qk_norm", false, "qk_norm: expected true of a model of type apertus, found false"},
                         Case{&archs::deepseek_v32, "index_topk", 0, "index_topk: expected a whole number from 1"},
                         Case{&archs::deepseek_v32, "index_n_heads", 1 << 20, "index_n_heads: expected up to 65536 heads of up to 65536, found 1048576 of 64"}}) {
     CAPTURE(std::string(x.key));

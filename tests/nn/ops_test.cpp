@@ -118,6 +118,7 @@ TEST_CASE("gated activations agree with double precision") {
   check(ops::Gate::silu, reference::silu);
   check(ops::Gate::gelu_tanh, reference::gelu_tanh);
   check(ops::Gate::gelu_erf, reference::gelu);
+  CHECK(error_of([&] { ops::gated_activation(gate, up, out, ops::Gate::xielu); }) == "gated_activation: expected an activation without numbers of its own, found xielu");
 }
 
 TEST_CASE("an mlp is its three products and the activation between, gated or not") {

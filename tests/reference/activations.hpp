@@ -1,6 +1,7 @@
 // Activation functions in double precision.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -15,6 +16,12 @@ inline double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqr
 /// The paper's approximation of it.
 inline double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+/// xIELU (Huang and Schlag, arXiv:2411.13010, eq. 11), as transformers' XIELUActivation has it: curves are positive by softplus.
+inline double xielu(double x, double positive, double negative, double slope, double limit) {
+  const auto softplus = [](double a) { return std::log(1 + std::exp(a)); };
+  return x > 0 ? softplus(positive) * x * x + slope * x : (std::expm1(std::min(x, limit)) - x) * (slope + softplus(negative)) + slope * x;
 }
 
 }  // namespace bantam::reference

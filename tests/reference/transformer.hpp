@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/activations.hpp"
 #include "reference/recurrence.hpp"
 #include "reference/router.hpp"
 
@@ -576,10 +577,16 @@ struct Transformer {
         const double g = std::min(gate[c], 7.0), u = std::clamp(up[c], -7.0, 7.0);
         gate[c] = g / (1 + std::exp(-1.702 * g)) * (u + 1);
       } else {
-        gate[c] = activation(gate[c] * gate_scale) * (gated ? up[c] : 1) * down_scale;
+        gate[c] = (weights.contains(at + "act_fn.alpha_p") ? curved(at + "act_fn.", gate[c]) : activation(gate[c] * gate_scale)) * (gated ? up[c] : 1) * down_scale;
       }
     }
     return product(at + "down_proj.weight", at + "down_proj.bias", gate, static_cast<std::int64_t>(x.size()));
+  }
+
+  /// With a layer's numbers.
+  [[nodiscard]] double curved(const std::string& at, double x) const {
+    const auto number = [&](const char* name) { return static_cast<double>(weights.at(at + name)[0]); };
+    return xielu(x, number("alpha_p"), number("alpha_n"), number("beta"), number("eps"));
   }
 
   /// The experts that a token is routed to, and the one that all share. arXiv:1701.06538, arXiv:2401.06066.

@@ -14,6 +14,11 @@ inline constexpr float smallest_range = 0x1p-110f;
 /// Columns whose rounded activations are summed: the finest group of a format.
 inline constexpr int sum_columns = 16;
 
+/// A layer's numbers of xIELU, as kernels::xielu() has them.
+struct Xielu {
+  float positive = 0, negative = 0, slope = 0, limit = 0;
+};
+
 /// Activations rounded to signed bytes, a scale every `block` columns: x = scales(c / block) * values(c).
 /// Rows are padded with zeros to a multiple of 256 columns, so that any format's padding reads zeros. What belongs to several columns lies
 /// side by side for all tokens, and so that the 15 after the last may be read too: a tile takes that of its tokens in vectors.

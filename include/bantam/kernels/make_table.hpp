@@ -76,6 +76,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .relu2_mul = relu2_mul<A>,
       .sigmoid_mul = sigmoid_mul<A>,
       .softcap = softcap<A>,
+      .xielu = xielu<A>,
       .rope_half = rope_half<A>,
       .rope_pairs = rope_pairs<A>,
       .sum_rows = sum_rows<A>,

@@ -132,6 +132,18 @@ void softcap(float* x, float cap, std::int64_t n) noexcept {
   map_row<A>(x, x, n, [&](typename V::F y, std::int64_t) { return V::splat(cap) * kernels::tanh<A>(y * V::splat(1.0f / cap)); });
 }
 
+/// xIELU, in place (Huang and Schlag, arXiv:2411.13010, eq. 11): above 0 positive x^2 + slope x, else negative (e^min(x, limit) - 1 - x) + slope x.
+template <class A>
+void xielu(float* x, const Xielu& curve, std::int64_t n) noexcept {
+  using V = vec<A>;
+  map_row<A>(x, x, n, [&](typename V::F y, std::int64_t) {
+    const auto line = V::splat(curve.slope) * y;
+    const auto above = V::fma(V::splat(curve.positive) * y, y, line);
+    const auto bent = kernels::exp<A>(V::min(V::splat(curve.limit), y)) - V::splat(1.0f) - y;
+    return V::pick_less(V::splat(0.0f), y, above, V::fma(V::splat(curve.negative), bent, line));
+  });
+}
+
 /// What gpt-oss does (arXiv:2508.10925, 2.1): min(g, 7) sigmoid(1.702 min(g, 7)) (clamp(up, -7, 7) + 1). A null `up` is all zeros.
 template <class A>
 void clamped_silu_mul(const float* gate, const float* up, float* out, std::int64_t n) noexcept {

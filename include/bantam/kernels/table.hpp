@@ -55,6 +55,7 @@ struct KernelTable {
   void (*relu2_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*sigmoid_mul)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   void (*softcap)(float* x, float cap, std::int64_t n) noexcept;
+  void (*xielu)(float* x, const Xielu& curve, std::int64_t n) noexcept;
   void (*rope_half)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*rope_pairs)(float* x, const float* cosines, const float* sines, std::int64_t half) noexcept;
   void (*sum_rows)(const RowSums& sums) noexcept;

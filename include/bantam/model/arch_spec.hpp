@@ -194,6 +194,8 @@ struct TensorKey {
   Layers layers = Layers::all;
   bool is_row = false;  ///< a vector that Hugging Face has as a matrix of one row
   Fused fused = {};     ///< what folders may have in place of `hf`
+  bool is_scalar = false;  ///< a number that Hugging Face has without axes
+  bool is_listed = false;  ///< a number that GGUF files have of all layers in a list of metadata: the name less ".{}"
 };
 
 /// What models of any architecture may have behind them: of decoders a classifier (...ForSequenceClassification), and what sentence-transformers

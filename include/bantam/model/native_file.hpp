@@ -36,7 +36,7 @@ class NativeWriter {
     std::int64_t rows;
     std::int64_t columns;
     const ColumnPermutation* order = nullptr;  ///< of a matrix; follows its bytes in the file
-    std::vector<std::int64_t> shape = {};      ///< of a vector in folders, where it is not (columns)
+    std::optional<std::vector<std::int64_t>> shape = {};  ///< of a vector in folders, where it is not (columns)
     std::string joined = {};                   ///< in folders, the tensor that this is a part of; empty: none
     std::vector<std::int64_t> joined_shape = {};
     std::int64_t layer = -1, expert = -1;  ///< of an expert's: its tensors lie side by side in native files, for one read

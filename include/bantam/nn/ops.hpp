@@ -113,10 +113,10 @@ inline void apply_rope(TensorView<float, 3> x, const nn::Rope& rope, std::span<c
   }
 }
 
-/// What an MLP does between its projections.
-enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu, relu, relu2 };
+/// What an MLP does between its projections. xielu has numbers of each layer, which nn::MlpWeights has.
+enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu, relu, relu2, xielu };
 
-/// The kernel of act(gate) * up.
+/// The kernel of act(gate) * up, of an activation without numbers.
 [[nodiscard]] inline auto gated_kernel(const KernelTable& kernels, Gate kind) noexcept {
   switch (kind) {
     case Gate::silu: return kernels.silu_mul;
@@ -124,7 +124,8 @@ enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu, relu, 
     case Gate::gelu_erf: return kernels.gelu_erf_mul;
     case Gate::relu: return kernels.relu_mul;
     case Gate::relu2: return kernels.relu2_mul;
-    case Gate::clamped_silu: break;
+    case Gate::clamped_silu:
+    case Gate::xielu: break;
   }
   return kernels.clamped_silu_mul;
 }
@@ -134,6 +135,7 @@ inline void gated_activation(TensorView<const float, 2> gate, TensorView<const f
   detail::check_shape<const float, 2>("gated_activation", "gate", gate, out.shape());
   detail::check_shape<float, 2>("gated_activation", "out", out, gate.shape());
   if (up.size() != 0) detail::check_shape<const float, 2>("gated_activation", "up", up, gate.shape());
+  if (kind == Gate::xielu) fail(Errc::invalid_argument, "gated_activation: expected an activation without numbers of its own, found xielu");
   gated_kernel(kernels_in_use(), kind)(gate.data(), up.size() != 0 ? up.data() : nullptr, out.data(), gate.size());
 }
 

@@ -98,7 +98,7 @@ std::shared_ptr<const MatrixSource> open_plain(const TensorEntry& tensor, const 
   const SourceType* type = find_source_type(tensor.type);
   if (type == nullptr) fail(Errc::unsupported, place, ": type ", printable(tensor.type), ": not yet; what works: ", source_type_names());
   if (tensor.shape != shape) fail(Errc::corrupt, place, ": expected shape ", to_string(shape), ", found ", to_string(tensor.shape));
-  const std::int64_t columns = shape.back();
+  const std::int64_t columns = shape.empty() ? 1 : shape.back();
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   const std::int64_t bytes = rows * type->row_bytes(columns);

@@ -1,12 +1,22 @@
 // The MLP: down(act(gate x) * up x) (Shazeer, arXiv:2002.05202), or down(act(up x)) without a gate.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 
 namespace bantam::inline v0::nn {
+
+/// A layer's activation as its kernel takes it.
+[[nodiscard]] inline Xielu xielu_of(const MlpWeights& w) noexcept {
+  const auto softplus = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); };
+  BANTAM_ASSERT(!w.xielu_positive.empty() && !w.xielu_negative.empty() && !w.xielu_slope.empty() && !w.xielu_limit.empty());
+  return {static_cast<float>(softplus(w.xielu_positive[0])), static_cast<float>(w.xielu_slope[0] + softplus(w.xielu_negative[0])), w.xielu_slope[0], w.xielu_limit[0]};
+}
 
 /// The block with its buffers.
 class Mlp {
@@ -44,11 +54,13 @@ class Mlp {
     } else {
       linear(pass, x, {{w.up, values_of(w.up_bias), hidden_.output()}});
     }
-    const auto gate = ops::gated_kernel(kernels_, gate_);
+    const bool is_curve = gate_ == ops::Gate::xielu;
+    const auto gate = is_curve ? nullptr : ops::gated_kernel(kernels_, gate_);
+    const Xielu curve = is_curve ? xielu_of(w) : Xielu();
     pass.for_parts(Work::gates, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       float* hidden = hidden_.row(t) + begin;
       for (std::int64_t c = 0; gate_scale_ != 1 && c < end - begin; ++c) hidden[c] *= gate_scale_;
-      gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
+      is_curve ? kernels_.xielu(hidden, curve, end - begin) : gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
       hidden_.quantize_part(kernels_, t, begin, end);
     });
     if (!hidden_.has_orders()) return;

@@ -130,6 +130,10 @@ enum class Role : std::uint8_t {
   gate_bias,
   up_bias,
   down_bias,
+  xielu_positive,  ///< xIELU's numbers of a layer (arXiv:2411.13010): its two curves, before softplus
+  xielu_negative,
+  xielu_slope,     ///< of both at 0
+  xielu_limit,     ///< what the second is taken of at most
   router,
   router_bias,
   router_scale,    ///< of a router that reads the residual stream itself

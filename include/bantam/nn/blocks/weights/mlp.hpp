@@ -11,6 +11,7 @@ struct MlpWeights {
   WeightMatrix down;                                ///< (dim, ffn)
   std::vector<float> gate_bias = {}, up_bias = {};  ///< (ffn)
   std::vector<float> down_bias = {};                ///< (dim)
+  std::vector<float> xielu_positive = {}, xielu_negative = {}, xielu_slope = {}, xielu_limit = {};  ///< (1) each, where the activation is ops::Gate::xielu
 };
 
 inline constexpr BlockWeight<MlpWeights> mlp_table[] = {
@@ -20,6 +21,10 @@ inline constexpr BlockWeight<MlpWeights> mlp_table[] = {
     {Role::gate_bias, WeightAxis::one, WeightAxis::ffn, &MlpWeights::gate_bias, Role::gate},
     {Role::up_bias, WeightAxis::one, WeightAxis::ffn, &MlpWeights::up_bias, Role::up},
     {Role::down_bias, WeightAxis::one, WeightAxis::dim, &MlpWeights::down_bias, Role::down},
+    {Role::xielu_positive, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_positive},
+    {Role::xielu_negative, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_negative},
+    {Role::xielu_slope, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_slope},
+    {Role::xielu_limit, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_limit},
 };
 
 inline constexpr Role mlp_readers[] = {Role::gate, Role::up}, down_reader[] = {Role::down};
