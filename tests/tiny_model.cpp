@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <map>
 #include <set>
 
 #include "bantam/core/half.hpp"
@@ -787,18 +788,28 @@ std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
   return parts;
 }
 
+/// As few as have every part among them: again and again the one with most parts that those before lack. In the order of the list.
+std::vector<const ArchSpec*> few_architectures() {
+  std::map<const ArchSpec*, std::set<std::pair<int, int>>> missing;  // of each, what is not there yet
+  for (const ArchSpec* arch : architectures) missing[arch] = parts_of(*arch);
+  std::vector<const ArchSpec*> few(std::begin(architectures), std::end(architectures));
+  const auto count = [&](const ArchSpec* arch) { return missing[arch].size(); };
+  std::set<const ArchSpec*> chosen;
+  for (const ArchSpec* most; count(most = *std::ranges::max_element(few, {}, count)) > 0;) {
+    chosen.insert(most);
+    const std::set<std::pair<int, int>> there = missing[most];
+    for (auto& [arch, parts] : missing) std::erase_if(parts, [&](const auto& part) { return there.contains(part); });
+  }
+  std::erase_if(few, [&](const ArchSpec* arch) { return !chosen.contains(arch); });
+  return few;
+}
+
 }  // namespace
 
 std::vector<const ArchSpec*> architectures_by_parts() {
-  std::vector<const ArchSpec*> all(std::begin(architectures), std::end(architectures));
-  std::set<std::pair<int, int>> seen;
-  const auto has_new = [&](const ArchSpec* arch) {
-    const std::size_t before = seen.size();
-    seen.merge(parts_of(*arch));
-    return seen.size() > before;
-  };
-  if (quick()) std::erase_if(all, [&](const ArchSpec* arch) { return !has_new(arch); });
-  return all;
+  if (!quick()) return {std::begin(architectures), std::end(architectures)};
+  static const std::vector<const ArchSpec*> few = few_architectures();
+  return few;
 }
 
 std::vector<const ArchSpec*> dense_architectures() {

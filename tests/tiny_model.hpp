@@ -130,7 +130,7 @@ struct TinyModel {
   }
 };
 
-/// All of them; where BANTAM_TEST_QUICK is set those that have a part which none before them has, so that each part is there.
+/// All of them; where BANTAM_TEST_QUICK is set as few as have each part among them.
 [[nodiscard]] std::vector<const ArchSpec*> architectures_by_parts();
 
 /// Those of them without experts.

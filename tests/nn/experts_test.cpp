@@ -1,6 +1,8 @@
 // Experts side by side: against double precision, and the same bits in any company.
 #include "bantam/nn/blocks/experts.hpp"
 
+#include <set>
+
 #include "bantam/quant/formats.hpp"
 #include "bantam/tensor/random.hpp"
 #include "limits.hpp"
@@ -97,9 +99,12 @@ TEST_CASE("experts of every kind add what each makes, weighed, as in double prec
 TEST_CASE("an expert's outputs are those of its matrices alone, bit for bit, in every format") {
   const KernelTable& kernels = kernels_in_use();
   const Tensor<float, 2> x = inputs();
+  std::set<std::tuple<bool, bool, int, int>> seen;
   for (const FormatInfo& info : formats()) {
     const std::string_view format = info.name;
     CAPTURE(std::string(format));
+    // Experts round what formats read in as many ways as there are of these; tests of kernels go through all formats.
+    if (!seen.emplace(info.is_float, info.has_minimums, info.activation_block, info.step_bits).second && quick()) continue;
     const nn::ExpertsWeights weights = weights_in(format);
     std::vector<nn::RoutedExpert> routed;
     const std::vector<float> found = outputs(weights, 0, most_tokens, 2, &routed);

@@ -210,9 +210,13 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
     }
     return out;
   };
+  int turn = 0;
   for (const char* kind : bantam::test::kv_kinds()) {
     CAPTURE(std::string(kind));
-    for (const std::int64_t window : {0, 7, 100}) {
+    const std::int64_t windows[] = {0, 7, 100};
+    ++turn;
+    for (const std::int64_t window : windows) {
+      if (bantam::test::quick() && window != windows[turn % 3]) continue;
       CAPTURE(window);
       const std::vector<float> whole = run(kind, window, tokens, 1);
       if (std::string_view(kind) == "f32") check_softmax(whole, q, kv, window);
