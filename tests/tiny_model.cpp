@@ -336,10 +336,11 @@ TinyModel& TinyModel::make() {
     if (arch->dense_see_all && !specs[i].is_sparse()) specs[i].rope = nn::LayerRope::model;
     if (!arch->rope_bases_key.empty() && specs[i].window == 0) specs[i].rope = nn::LayerRope::none;
   }
+  for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
   set_full_layers(specs);
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
-    sizes.local_rope = nn::RopeOptions{.dim = arch->proportional_rope ? head_dim : sizes.rope.dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
+    sizes.local_rope = nn::RopeOptions{.dim = arch->proportional_rope || arch->find(Field::local_rope_dim) != nullptr ? head_dim : sizes.rope.dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
     // What turns the other layers differs in any case.
     if (arch->find(Field::local_rope_base) == nullptr) sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 16;
   }
@@ -371,8 +372,9 @@ TinyModel& TinyModel::make() {
     config["rope_scaling"] = scaling;
   }
   if (says_ropes_by_kind(*arch)) {
-    config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", sizes.rope.base}}},
-                                 {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", sizes.local_rope->base}}}};
+    const auto part = [&](const nn::RopeOptions& rope) { return static_cast<double>(rope.dim) / static_cast<double>(head_dim); };
+    config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", sizes.rope.base}, {"partial_rotary_factor", part(sizes.rope)}}},
+                                 {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", sizes.local_rope->base}, {"partial_rotary_factor", part(*sizes.local_rope)}}}};
   }
   if (!arch->rope_bases_key.empty()) {
     config[arch->rope_bases_key] = Json::array();
@@ -380,6 +382,14 @@ TinyModel& TinyModel::make() {
   }
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
+  if (!arch->heads_key.empty()) {
+    config[std::string(arch->heads_key)] = Json::array();
+    for (std::int64_t i = 0; i < sizes.layers; ++i) config[std::string(arch->heads_key)].push_back(sizes.heads_of(i));
+  }
+  if (const ConfigKey* lead = arch->find(Field::dense_layers); arch->names_feed_forwards && lead != nullptr && lead->hf.empty()) {
+    config["mlp_layer_types"] = Json::array();
+    for (const LayerSpec& spec : sizes.specs) config["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
+  }
   say_full_layers();
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
@@ -546,7 +556,7 @@ GgufBuilder TinyModel::gguf() const {
   // What the file has room for is less exact than config.json: the nearest float.
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    const bool listed = arch->full_layers_differ() && (key.field == Field::kv_heads || key.field == Field::ffn);
+    const bool listed = (arch->full_layers_differ() && (key.field == Field::kv_heads || key.field == Field::ffn)) || (key.field == Field::heads && !arch->heads_key.empty());
     if (key.gguf.empty() || listed || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
     if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
@@ -568,6 +578,11 @@ GgufBuilder TinyModel::gguf() const {
     for (const LayerSpec& spec : sizes.specs) groups.push_back(!attends(spec.mixer) ? 0 : arch->latent ? 1 : static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     b.key(message(name, ".attention.head_count_kv"), groups);
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
+  }
+  if (!arch->heads_key.empty()) {
+    std::vector<std::int32_t> of_layers;
+    for (std::int64_t i = 0; i < sizes.layers; ++i) of_layers.push_back(static_cast<std::int32_t>(sizes.heads_of(i)));
+    b.key(message(name, ".attention.head_count"), of_layers);
   }
   if (arch->flags_windows) {
     std::vector<bool> windows, turned;
@@ -742,6 +757,7 @@ reference::Transformer TinyModel::reference() const {
   if (sizes.local_rope) {
     for (std::int64_t i = 0; i < sizes.local_rope->dim / 2; ++i) r.local_frequencies.push_back(std::pow(sizes.local_rope->base, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.local_rope->dim)));
   }
+  for (std::int64_t i = 0; !arch->heads_key.empty() && i < sizes.layers; ++i) r.layer_heads.push_back(sizes.heads_of(i));
   for (std::size_t i = 0; arch->full_layers_differ() && i < sizes.specs.size(); ++i) {
     const LayerSpec& spec = sizes.specs[i];
     r.head_dims.push_back(spec.window > 0 ? head_dim : full_head_dim);
@@ -783,7 +799,7 @@ std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
   }
   const int ways[] = {static_cast<int>(arch.norm), static_cast<int>(arch.recurrent), static_cast<int>(arch.output_gate), static_cast<int>(arch.head_norm), static_cast<int>(arch.gate),
                       arch.parallel, arch.causal, arch.encodes, arch.norms_sums, arch.first_unnormed, arch.latent, arch.single_halves, arch.plain_norms, arch.head_layer_norms,
-                      arch.chunks_windows, arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.may_draft()};
+                      arch.chunks_windows, arch.averages_shared, arch.dense_see_all, arch.groups_differ(), !arch.rope_bases_key.empty(), arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.may_draft()};
   for (const int way : ways) parts.emplace(++kind, way);
   return parts;
 }

@@ -126,12 +126,12 @@ void read_layers(const Source& source, ModelConfig& c) {
       if (kv > h || h % kv != 0) {
         fail(Errc::corrupt, source.place, ": ", source.key(Field::kv_heads), ": expected a divisor of the ", h, " heads, found ", kv);
       }
-      if (h / kv != c.heads / c.kv_heads && !c.arch->full_layers_differ()) {
+      if (h / kv != c.heads / c.kv_heads && !c.arch->groups_differ()) {
         fail(Errc::unsupported, source.place, ": ", source.key(Field::kv_heads), "[", i, "]: expected ", c.heads / c.kv_heads,
              " heads for each, as in layer ", first, ", found ", h / kv);
       }
       layers[static_cast<std::size_t>(i)].kv_heads = kv;
-      if (c.arch->full_layers_differ()) layers[static_cast<std::size_t>(i)].group = h / kv;
+      if (c.arch->groups_differ()) layers[static_cast<std::size_t>(i)].group = h / kv;
     }
   } else {
     for (LayerSpec& layer : layers) layer.kv_heads = 1;
@@ -310,12 +310,12 @@ double unsaid_attention_scale(const ModelConfig& c) noexcept {
   return 1 / std::sqrt(static_cast<double>(c.dim / c.heads));
 }
 
-void set_ropes(ModelConfig& c, double local_base) {
+void set_ropes(ModelConfig& c, double local_base, std::int64_t local_dim) {
   for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].rope = rope_of(c, i);
   if (std::ranges::none_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::local; })) return;
   const double usual = c.arch->default_local_rope_base > 0 ? c.arch->default_local_rope_base : c.rope.base;
   // A rope over whole heads: those of layers with a window.
-  const std::int64_t dim = c.arch->proportional_rope ? c.head_dim : c.rope.dim;
+  const std::int64_t dim = c.arch->proportional_rope ? c.head_dim : local_dim;
   c.local_rope = nn::RopeOptions{.dim = dim, .base = local_base > 0 ? local_base : usual, .pairs = c.rope.pairs};
 }
 

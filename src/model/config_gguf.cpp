@@ -255,7 +255,9 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   }
   const double local = source.number(Field::local_rope_base).value_or(0);
   if (!(local >= 0) || !std::isfinite(local)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local);
-  detail::set_ropes(c, local);
+  const std::int64_t local_dim = detail::extent_or(source, Field::local_rope_dim, c.rope.dim);
+  if (local_dim > c.head_dim || local_dim % 2 != 0) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", local_dim);
+  detail::set_ropes(c, local, local_dim);
   if (!arch->rope_bases_key.empty()) {
     const std::vector<bool> turned = flags_of(file, *name + ".attention.rope_pattern", c.layers);
     for (std::size_t i = 0; i < turned.size(); ++i) c.specs[i].rope = turned[i] ? nn::LayerRope::model : nn::LayerRope::none;

@@ -111,6 +111,16 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
   }
 }
 
+/// How many numbers of a head a part of it has.
+std::int64_t rotated_part(double part, const std::string& place, const ModelConfig& c) {
+  // Halves up: the factor is what writers made of a whole number.
+  const double dim = std::floor(static_cast<double>(c.head_dim) * part + 0.5);
+  if (!(part > 0 && part <= 1) || dim < 2 || static_cast<std::int64_t>(dim) % 2 != 0) {
+    fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that leaves an even size of the head's ", c.head_dim, ", found ", part);
+  }
+  return static_cast<std::int64_t>(dim);
+}
+
 /// Of each head only a part may be rotated.
 void read_rotated_part(const Json& json, const Json* rope_parameters, const std::string& place, ModelConfig& c) {
   std::optional<double> part;
@@ -120,12 +130,7 @@ void read_rotated_part(const Json& json, const Json* rope_parameters, const std:
   }
   if (!part && c.arch->default_rope_part < 1) part = c.arch->default_rope_part;
   if (!part) return;
-  // Halves up: the factor is what writers made of a whole number.
-  const double dim = std::floor(static_cast<double>(c.head_dim) * *part + 0.5);
-  if (!(*part > 0 && *part <= 1) || dim < 2 || static_cast<std::int64_t>(dim) % 2 != 0) {
-    fail(Errc::corrupt, place, ": partial_rotary_factor: expected a part that leaves an even size of the head's ", c.head_dim, ", found ", *part);
-  }
-  c.rope.dim = static_cast<std::int64_t>(dim);
+  c.rope.dim = rotated_part(*part, place, c);
 }
 
 /// Gemma 4's rope of layers without a window, over whole heads, of which some pairs turn.
@@ -222,7 +227,11 @@ void read_layer_ropes(const Json& json, const RopeParameters& parameters, const 
   if (!(local_base >= 0) || !std::isfinite(local_base)) {
     fail(Errc::corrupt, place, ": ", source.key(Field::local_rope_base), ": expected a number above 0, found ", local_base);
   }
-  set_ropes(c, local_base);
+  std::int64_t local_dim = c.rope.dim;
+  if (arch.find(Field::local_rope_dim) != nullptr && !arch.proportional_rope && parameters.local != nullptr && parameters.local->is_object()) {
+    local_dim = rotated_part(number_at(*parameters.local, "partial_rotary_factor", place).value_or(1), place, c);
+  }
+  set_ropes(c, local_base, local_dim);
   read_rotated_layers(json, place, c);
   read_layer_bases(json, place, c);
 }

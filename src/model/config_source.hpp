@@ -57,8 +57,9 @@ struct Source {
 [[nodiscard]] double unsaid_attention_scale(const ModelConfig& c) noexcept;
 /// Whether queries and keys are normed behind rope: no GGUF file says it, and llama.cpp knows Maverick by its experts.
 [[nodiscard]] inline bool gguf_norms_turned(const ModelConfig& c) noexcept { return c.router.experts != 128; }
-/// Ropes of all layers, whose windows are known. `local_base` 0: the architecture's, or the model's own.
-void set_ropes(ModelConfig& c, double local_base);
+/// Ropes of all layers, whose windows are known. Of those with a window: `local_base` 0: the architecture's, or the model's own; `local_dim`: how
+/// many numbers of a head are turned.
+void set_ropes(ModelConfig& c, double local_base, std::int64_t local_dim);
 
 /// A whole number from 1 to largest_extent. Throws corrupt when it is another, or absent.
 [[nodiscard]] std::int64_t require_extent(const Source& source, Field field);

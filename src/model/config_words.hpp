@@ -46,6 +46,7 @@ inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
 
 /// What a list of numbers of each layer is called, which our files alone have: ours where the architecture's folders have no such number.
 [[nodiscard]] inline std::string_view list_key(const ArchSpec& arch, Field field) {
+  if (field == Field::heads && !arch.heads_key.empty()) return arch.heads_key;
   const ConfigKey* key = arch.find(field);
   if (key != nullptr && !key->hf.empty()) return key->hf;
   return field == Field::heads ? "heads_by_layer" : field == Field::kv_heads ? "kv_heads_by_layer" : "ffn_by_layer";

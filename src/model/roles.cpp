@@ -86,7 +86,8 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::latent: return c.kv_rank > 0 && spec.kv_heads > 0 ? c.kv_rank + c.rope.dim : 0;
     case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
-    case WeightAxis::gates: return c.arch->output_gate == nn::OutputGate::own ? heads * c.value_dim_of(spec) : 0;
+    case WeightAxis::gates:
+      return c.arch->output_gate == nn::OutputGate::own ? heads * c.value_dim_of(spec) : c.arch->output_gate == nn::OutputGate::of_heads ? heads : 0;
     case WeightAxis::index_queries: return spec.kv_heads > 0 ? c.index.heads * c.index.dim : 0;
     case WeightAxis::index_dim: return spec.kv_heads > 0 ? c.index.dim : 0;
     case WeightAxis::index_heads: return spec.kv_heads > 0 ? c.index.heads : 0;

@@ -52,6 +52,7 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const ArchS
 
 /// Whether a file lists a number of each layer, for layers without a window have others.
 bool of_each_layer(const ModelConfig& c, Field field) noexcept {
+  if (field == Field::heads && !c.arch->heads_key.empty()) return true;
   if (!c.arch->full_layers_differ()) return false;
   const auto differ = [&](std::int64_t LayerSpec::* size) { return std::ranges::any_of(c.specs, [&](const LayerSpec& spec) { return spec.*size != c.layer(0).*size; }); };
   if (field == Field::kv_heads) return differ(&LayerSpec::kv_heads);
@@ -65,6 +66,11 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
     std::vector<std::int32_t> sizes;
     for (const LayerSpec& spec : c.specs) sizes.push_back(static_cast<std::int32_t>(spec.*size));
     file.key(message(prefix, key->gguf), std::span<const std::int32_t>(sizes));
+  }
+  if (of_each_layer(c, Field::heads)) {
+    std::vector<std::int32_t> heads;
+    for (std::int64_t i = 0; i < c.layers; ++i) heads.push_back(static_cast<std::int32_t>(c.heads_of(i)));
+    file.key(message(prefix, c.arch->find(Field::heads)->gguf), std::span<const std::int32_t>(heads));
   }
   if (!c.arch->flags_windows) return;
   std::vector<bool> windows;

@@ -37,6 +37,10 @@ void write_full_layers(const ModelConfig& c, Json& json) {
   if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
 }
 
+/// Whether a config says which part of its heads rope turns, and that part.
+bool says_part(const ModelConfig& c) { return !c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1); }
+double part_of_heads(const nn::RopeOptions& rope, const ModelConfig& c) { return static_cast<double>(rope.dim) / static_cast<double>(c.head_dim); }
+
 /// Ropes in the newer words: what was written as rope_scaling turns layers without a window.
 void write_ropes_by_kind(const ModelConfig& c, Json& json) {
   Json full = {{"rope_type", "default"}};
@@ -45,8 +49,14 @@ void write_ropes_by_kind(const ModelConfig& c, Json& json) {
     json["rope_scaling"] = nullptr;
   }
   full["rope_theta"] = c.rope.base;
+  Json local = {{"rope_type", "default"}};
+  if (c.local_rope) local["rope_theta"] = c.local_rope->base;
+  if (says_part(c)) {
+    full["partial_rotary_factor"] = part_of_heads(c.rope, c);
+    if (c.local_rope) local["partial_rotary_factor"] = part_of_heads(*c.local_rope, c);
+  }
   json["rope_parameters"]["full_attention"] = full;
-  if (c.local_rope) json["rope_parameters"]["sliding_attention"] = {{"rope_type", "default"}, {"rope_theta", c.local_rope->base}};
+  if (c.local_rope) json["rope_parameters"]["sliding_attention"] = local;
 }
 
 /// A classifier's labels, and what stands for a text.
@@ -93,8 +103,8 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
   };
+  if (!c.is_uniform() || !c.arch->heads_key.empty()) list(Field::heads, &ModelConfig::heads_of);
   if (!c.is_uniform()) {
-    list(Field::heads, &ModelConfig::heads_of);
     list(Field::kv_heads, &ModelConfig::kv_heads_of);
     list(Field::ffn, &ModelConfig::ffn_of);
   }
@@ -153,7 +163,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   } else if (c.arch->causal) {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
   }
-  if (!c.is_latent() && !c.arch->proportional_rope && (c.rope.dim != c.head_dim || c.arch->default_rope_part < 1)) json["partial_rotary_factor"] = static_cast<double>(c.rope.dim) / static_cast<double>(c.head_dim);
+  if (says_part(c)) json["partial_rotary_factor"] = part_of_heads(c.rope, c);
   const nn::RopeOptions& r = c.rope;
   if (r.scaling != nn::RopeScaling::none) {
     Json s;

@@ -213,7 +213,10 @@ TEST_CASE("what is written of a config reads the same") {
       if (!arch->feeds && (std::string_view(members).find("head_dim") != std::string_view::npos || std::string_view(members).find("rope_divisors") != std::string_view::npos)) continue;
       Library json = config_of({.arch = arch});
       json.update(Library::parse(members));
-      if (json.contains("rope_divisors")) json["partial_rotary_factor"] = 1.0, json["rotary_dim"] = 10;
+      if (json.contains("rope_divisors")) {
+        json["partial_rotary_factor"] = 1.0, json["rotary_dim"] = 10;
+        if (json.contains("rope_parameters")) json["rope_parameters"]["full_attention"]["partial_rotary_factor"] = 1.0;
+      }
       const ModelConfig a = parse(json.dump());
       const std::string written = write_hf_config(a, "float16");
       const ModelConfig b = parse(written);

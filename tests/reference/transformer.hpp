@@ -65,6 +65,7 @@ struct Transformer {
   Router router{};
   std::vector<std::int64_t> windows{};  ///< of each layer, 0 for none; empty: none has one
   std::vector<std::int64_t> head_dims{}, groups{};  ///< of each layer, in the place of head_dim and kv_heads; empty: all alike (Gemma 4)
+  std::vector<std::int64_t> layer_heads{};          ///< of each layer, in the place of heads, with as many key-value heads; empty: all alike (Laguna)
   std::vector<std::int64_t> kv_layers{};            ///< the layer whose keys and values one reads; -1: its own; empty: all their own
   bool norms_values = false;        ///< head by head, without weights
   std::int64_t per_layer_dim = 0;   ///< of per-layer embeddings
@@ -457,11 +458,12 @@ struct Transformer {
   [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
     const std::string at = name_of_layer(index) + "self_attn.", kv_at = name_of_layer(kv_index) + "self_attn.";
     const std::int64_t d = head_dims.empty() ? head_dim : head_dims[static_cast<std::size_t>(index)];
-    const std::int64_t group = groups.empty() ? heads / kv_heads : groups[static_cast<std::size_t>(index)], pairs = heads / group;
+    const std::int64_t count = layer_heads.empty() ? heads : layer_heads[static_cast<std::size_t>(index)];
+    const std::int64_t group = groups.empty() ? count / kv_heads : groups[static_cast<std::size_t>(index)], pairs = count / group;
     const bool shares_values = !weights.contains(kv_at + "v_proj.weight");
     std::vector<Row> q, k, v, gates(x.size());
     for (std::size_t t = 0; t < x.size(); ++t) {
-      q.push_back(projected(at + "q_proj", x[t], heads * d * (gates_output ? 2 : 1)));
+      q.push_back(projected(at + "q_proj", x[t], count * d * (gates_output ? 2 : 1)));
       if (gates_output) {
         Row own;
         for (std::int64_t h = 0; h < heads; ++h) {
@@ -485,7 +487,7 @@ struct Transformer {
     const auto sinks = weights.find(at + "sinks");
     const double scale = attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(d));
     std::vector<Row> attended(x.size());
-    for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t h = 0; h < count; ++h) {
       const std::int64_t g = h / group;
       std::vector<Row> keys, values;
       for (std::size_t j = 0; j < x.size(); ++j) {
@@ -515,7 +517,10 @@ struct Transformer {
     }
     if (weights.contains(at + "gate_proj.weight")) {
       for (std::size_t i = 0; i < x.size(); ++i) {
-        for (const double gate : projected(at + "gate_proj", x[i], heads * d)) gates[i].push_back(1 / (1 + std::exp(-gate)));
+        const bool of_heads = std::ssize(weights.at(at + "gate_proj.weight")) == count * dim;
+        for (const double gate : projected(at + "gate_proj", x[i], of_heads ? count : count * d)) {
+          gates[i].insert(gates[i].end(), of_heads ? static_cast<std::size_t>(d) : 1, of_heads ? std::log1p(std::exp(gate)) : 1 / (1 + std::exp(-gate)));
+        }
       }
     }
     for (std::size_t i = 0; i < x.size() && !gates[i].empty(); ++i) {

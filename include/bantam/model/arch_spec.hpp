@@ -327,6 +327,7 @@ struct ArchSpec {
   std::string_view window_layers_key = {};  ///< and of those that have the window; empty: it has none
   std::string_view sparse_layers_key = {};  ///< of those that have experts, by number; empty: it has none
   bool names_feed_forwards = false;         ///< config.json may name the kind of each layer's second half (mlp_layer_types)
+  std::string_view heads_key = {};          ///< config.json's list of query heads by layer; empty: all layers have as many for a key-value head
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
   std::string_view score_key = {};          ///< the same as a word, softmax or sigmoid
   std::string_view rope_bases_key = {};     ///< config.json's list of each layer's base of rope, 0 where it does not turn; GGUF files flag these layers
@@ -394,6 +395,8 @@ struct ArchSpec {
   [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }
   /// Whether layers without a window have heads of their own.
   [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
+  /// Whether layers may differ in how many query heads a key-value head has.
+  [[nodiscard]] constexpr bool groups_differ() const noexcept { return full_layers_differ() || !heads_key.empty(); }
   /// What Hugging Face's classes of a decoder begin with ("Llama"); empty: it is none.
   [[nodiscard]] constexpr std::string_view class_stem() const noexcept {
     for (const std::string_view ending : {std::string_view("ForCausalLM"), std::string_view("LMHeadModel")}) {

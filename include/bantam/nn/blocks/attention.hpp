@@ -64,6 +64,7 @@ class SelfAttention {
     q_.resize(tokens, s.heads * query_stride());
     if (splits_queries()) queries_.resize(tokens, s.heads * s.head_dim);
     if (options_.output_gate == OutputGate::own) gates_.resize(tokens, s.heads * s.head_dim);
+    if (options_.output_gate == OutputGate::of_heads) gates_.resize(tokens, s.heads);
     for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
     attended_.resize(tokens, s.heads * s.head_dim);
     angles_.ensure(static_cast<std::size_t>(tokens * rope_.dim()));
@@ -124,7 +125,7 @@ class SelfAttention {
   PassCaches caches_;
   RowBuffer queries_;            ///< (tokens, heads * head_dim), where q_ has gates besides
   RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
-  RowBuffer gates_;              ///< (tokens, heads * head_dim), of a matrix of their own
+  RowBuffer gates_;              ///< (tokens, heads * head_dim) or (tokens, heads), of a matrix of their own
   Activations attended_;         ///< (tokens, heads * head_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
   std::vector<AlignedBuffer<float>> heads_, values_;  ///< one a worker: a padded head
@@ -161,10 +162,15 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   if (options_.output_gate != OutputGate::none) gate(pass, heads);
 }
 
-/// attended *= sigmoid(gate), head by head.
+/// attended *= sigmoid(gate), or softplus of the head's one gate, head by head.
 inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   const std::int64_t d = options_.shape.head_dim;
   pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
+    if (options_.output_gate == OutputGate::of_heads) {
+      const float x = gates_.row(t)[h], softplus = std::max(x, 0.0f) + std::log1p(std::exp(-std::fabs(x)));  // log(1 + e^x) without its overflow
+      for (std::int64_t i = 0; i < d; ++i) attended_.row(t)[h * d + i] *= softplus;
+      return;
+    }
     // Products of it may not be written over what they read.
     float* gates = heads_[static_cast<std::size_t>(worker)].data();
     kernels_.sigmoid_mul(splits_queries() ? q_.row(t) + (2 * h + 1) * d : gates_.row(t) + h * d, attended_.row(t) + h * d, gates, d);

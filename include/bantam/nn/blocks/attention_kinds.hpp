@@ -21,6 +21,7 @@ enum class OutputGate : std::uint8_t {
   none,
   beside_queries,  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
   own,             ///< a matrix of its own, a row for each number of a head's output (AFMoE)
+  of_heads,        ///< the same with a row for each head, and softplus, log(1 + e^x), in the place of the sigmoid (Laguna)
 };
 
 /// Which tokens of its sequence a token sees, in a layer without a window and with one of w tokens.

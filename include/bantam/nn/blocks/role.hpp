@@ -177,7 +177,7 @@ enum class WeightAxis : std::uint8_t {
   latent,           ///< kv_rank + rope.dim
   latent_queries,   ///< heads * kv_rank
   nope,             ///< head_dim - rope.dim
-  gates,            ///< heads * value_dim, where outputs have gates of a matrix of their own
+  gates,            ///< heads * value_dim or heads, where outputs have gates of a matrix of their own
   index_queries,    ///< of the indexer: its heads * its head_dim
   index_dim,
   index_heads,

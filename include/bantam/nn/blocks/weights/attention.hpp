@@ -9,7 +9,7 @@ namespace bantam::inline v0::nn {
 struct AttentionWeights {
   WeightMatrix q;     ///< (heads * head_dim, dim)
   WeightMatrix k, v;  ///< (kv_heads * head_dim, dim)
-  WeightMatrix gate;  ///< (heads * value_dim, dim): OutputGate::own
+  WeightMatrix gate;  ///< (heads * value_dim, dim): OutputGate::own; (heads, dim): of_heads
   WeightMatrix o;     ///< (dim, heads * value_dim)
   std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
   std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
