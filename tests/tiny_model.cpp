@@ -382,6 +382,10 @@ TinyModel& TinyModel::make() {
   }
   if (turns_part) config["partial_rotary_factor"] = static_cast<double>(sizes.rope.dim) / static_cast<double>(head_dim);
   if (arch->has_experts()) config["norm_topk_prob"] = sizes.router.renormalize;
+  if (!arch->local_layers_key.empty()) {
+    config[std::string(arch->local_layers_key)] = Json::array();
+    for (const LayerSpec& spec : sizes.specs) config[std::string(arch->local_layers_key)].push_back(spec.window > 0 ? "local" : "global");
+  }
   if (!arch->heads_key.empty()) {
     config[std::string(arch->heads_key)] = Json::array();
     for (std::int64_t i = 0; i < sizes.layers; ++i) config[std::string(arch->heads_key)].push_back(sizes.heads_of(i));

@@ -30,20 +30,19 @@ std::int64_t full_step_of(const Json& json, const std::string& place) {
 
 /// Newer configs name the kind of each layer. What they say goes before the keys that models had for it.
 void read_layer_types(const Json& json, const std::string& place, std::int64_t window, ModelConfig& c) {
-  const Json* types = member(json, "layer_types");
+  const std::string_view key = kinds_key(*c.arch), windowed = window_type(*c.arch), full = full_type(*c.arch);
+  const Json* types = member(json, key);
   if (types == nullptr || c.arch->recurrent != MixerKind::none) return;  // which were read before
   if (!types->is_array() || static_cast<std::int64_t>(types->size()) != c.layers) {
-    fail(Errc::corrupt, place, ": layer_types: expected a list of ", c.layers, " kinds, found ",
+    fail(Errc::corrupt, place, ": ", key, ": expected a list of ", c.layers, " kinds, found ",
          types->is_array() ? message(types->size()) : std::string(types->type_name()));
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Json& type = (*types)[static_cast<std::size_t>(i)];
-    const bool sliding = type == window_type(*c.arch);
+    const bool sliding = type == windowed;
     const bool indexed = c.index.used > 0 && type == "deepseek_sparse_attention";
-    if (!sliding && !indexed && type != "full_attention") {
-      fail(Errc::unsupported, place, ": layer_types[", i, "]: expected full_attention or sliding_attention, found ", printable(type.dump()));
-    }
-    if (sliding && window == 0) fail(Errc::corrupt, place, ": layer_types[", i, "]: sliding_attention, expected sliding_window, found none");
+    if (!sliding && !indexed && type != full) fail(Errc::unsupported, place, ": ", key, "[", i, "]: expected ", full, " or ", windowed, ", found ", printable(type.dump()));
+    if (sliding && window == 0) fail(Errc::corrupt, place, ": ", key, "[", i, "]: ", windowed, ", expected ", window_key(*c.arch), ", found none");
     c.specs[static_cast<std::size_t>(i)].window = sliding ? window : 0;
   }
 }

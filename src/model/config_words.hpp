@@ -35,8 +35,17 @@ inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
   return *at;
 }
 
-/// What layer_types calls layers with a window.
-[[nodiscard]] inline std::string_view window_type(const ArchSpec& arch) noexcept { return arch.chunks_windows ? "chunked_attention" : "sliding_attention"; }
+/// Where config.json says how many tokens a window has.
+[[nodiscard]] inline std::string_view window_key(const ArchSpec& arch) noexcept {
+  const ConfigKey* key = arch.find(Field::window);
+  return key == nullptr || key->hf.empty() ? "sliding_window" : key->hf;
+}
+/// Where config.json lists the kinds of layers, and what it calls those with a window and those without.
+[[nodiscard]] inline std::string_view kinds_key(const ArchSpec& arch) noexcept { return arch.local_layers_key.empty() ? "layer_types" : arch.local_layers_key; }
+[[nodiscard]] inline std::string_view window_type(const ArchSpec& arch) noexcept {
+  return !arch.local_layers_key.empty() ? "local" : arch.chunks_windows ? "chunked_attention" : "sliding_attention";
+}
+[[nodiscard]] inline std::string_view full_type(const ArchSpec& arch) noexcept { return arch.local_layers_key.empty() ? "full_attention" : "global"; }
 
 /// Whether config.json says ropes by kind of layer, in rope_parameters.
 [[nodiscard]] inline bool says_ropes_by_kind(const ArchSpec& arch) {

@@ -149,16 +149,18 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   }
   if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
   if (c.window > 0) {
-    const std::string_view key = c.arch->find(Field::window) != nullptr ? c.arch->find(Field::window)->hf : std::string_view();
-    json[std::string(key.empty() ? "sliding_window" : key)] = c.window;
-    if (key == "sliding_window") json["use_sliding_window"] = true;
+    json[window_key(*c.arch)] = c.window;
+    if (c.arch->find(Field::window) != nullptr && window_key(*c.arch) == "sliding_window") json["use_sliding_window"] = true;
     const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
     const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
     if (from_first && c.arch->full_attention_step == 0) {
       json["max_window_layers"] = first - c.specs.begin();
     } else {
-      json["layer_types"] = Json::array();
-      for (const LayerSpec& spec : c.specs) json["layer_types"].push_back(std::string(spec.window == 0 ? "full_attention" : window_type(*c.arch)));
+      Json kinds = Json::array();
+      for (const LayerSpec& spec : c.specs) kinds.push_back(std::string(spec.window == 0 ? full_type(*c.arch) : window_type(*c.arch)));
+      // GPT-Neo's class reads how often a run of kinds comes.
+      if (!c.arch->local_layers_key.empty()) json["attention_types"] = Json::array({Json::array({kinds, Json(1)})});
+      json[kinds_key(*c.arch)] = std::move(kinds);
     }
   } else if (c.arch->causal) {
     json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096

@@ -58,6 +58,10 @@ TEST_CASE("each part of the older families counts") {
       {&archs::opt, "two rows before them", [](reference::Transformer& r) { r.position_offset = 0; }},
       {&archs::phimoe, "experts in turn", [](reference::Transformer& r) { r.router.score = reference::Score::softmax_of_chosen; }},
       {&archs::phimoe, "layer norms", [](reference::Transformer& r) { r.layer_norms = false; }},
+      {&archs::gpt_neo, "learned positions", without("position_embedding")},
+      {&archs::gpt_neo, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::gpt_neo, "scores that are not scaled", [](reference::Transformer& r) { r.attention_scale = 0; }},
+      {&archs::gpt_neo, "bias of what heads put out", without("o_proj.bias")},
       {&archs::opt, "relu", [](reference::Transformer& r) { r.activation = [](double x) { return x / (1 + std::exp(-x)); }; }},
   };
   check_parts_count(parts, some_tokens(40));
@@ -101,7 +105,7 @@ TEST_CASE("MPT: norms of q and k are layer norms over all heads, biases count, f
 }
 
 TEST_CASE("folders of models without their head, and masks that lie beside weights, are read") {
-  for (const ArchSpec* arch : {&archs::gpt2, &archs::bloom, &archs::opt, &archs::qwen3}) {
+  for (const ArchSpec* arch : {&archs::gpt2, &archs::bloom, &archs::opt, &archs::gpt_neo, &archs::qwen3}) {
     CAPTURE(std::string(arch->name));
     for (const bool tied : {true, false}) {
       TinyModel tiny{.arch = arch, .tied = tied};
@@ -117,6 +121,7 @@ TEST_CASE("folders of models without their head, and masks that lie beside weigh
       if (!arch->older_class.empty()) tiny.config["architectures"] = Json::array({Json(arch->older_class)});
       if (arch == &archs::gpt2) tiny.tensors.push_back({"h.0.attn.bias", "", {1, 1, 2, 2}, {1, 0, 1, 1}});
       if (arch == &archs::gpt2) tiny.tensors.push_back({"h.1.attn.masked_bias", "", {1}, {-1e4F}});
+      if (arch == &archs::gpt_neo) tiny.tensors.push_back({"h.1.attn.attention.bias", "", {1, 1, 2, 2}, {1, 0, 1, 1}});
       CHECK(folder_logits(tiny, tokens) == logits);
     }
   }
@@ -258,6 +263,18 @@ TEST_CASE("sizes that published configs say in other words, or leave out, are fo
   CHECK(c.positions() == 1024);
   CHECK(c.tied);
   CHECK(c.layer(0).rope == nn::LayerRope::none);
+  // TinyStories-33M, shorter
+  const auto stories = [](const char* kinds) {
+    return message(R"({"activation_function":"gelu_new","architectures":["GPTNeoForCausalLM"],"attention_layers":)", kinds, R"(,"attention_types":[[["global","local"],2]],"hidden_size":768,
+    "intermediate_size":null,"layer_norm_epsilon":1e-05,"max_position_embeddings":2048,"model_type":"gpt_neo","num_heads":16,"num_layers":4,"vocab_size":50257,"window_size":256})");
+  };
+  c = parse_hf_config(stories(R"(["global","local","local","global"])"), "config.json");
+  CHECK(c.arch == &archs::gpt_neo);
+  CHECK(c.ffn == 3072);
+  for (std::int64_t i = 0; i < 4; ++i) CHECK(c.window_of(i) == (i == 1 || i == 2 ? 256 : 0));
+  CHECK(parse_hf_config(write_hf_config(c, "float32"), "config.json").specs == c.specs);
+  CHECK(error_of([&] { (void)parse_hf_config(stories(R"(["global","local","near","global"])"), "config.json"); }) ==
+        "config.json: attention_layers[2]: expected global or local, found \"near\"");
   // starcoder
   c = parse_hf_config(R"({"activation_function":"gelu","architectures":["GPTBigCodeForCausalLM"],"layer_norm_epsilon":1e-05,"model_type":"gpt_bigcode","multi_query":true,"n_embd":6144,
     "n_head":48,"n_inner":24576,"n_layer":40,"n_positions":8192,"vocab_size":49152})", "config.json");

@@ -26,7 +26,7 @@ TOLERANCE_OF_GELU = 4e-3
 WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-", "gpt_neox_2-", "vaultgemma-", "gpt2-", "gpt_bigcode-", "falcon", "bloom-", "mpt-")
 # compare_papers.py computes these. llama.cpp has something else in the place of Phi-3.5-MoE's norms and router, and turns Mellum's layers with a
 # window by the base of the others. It asks for keys that files of models with an indexer, Youtu and Mistral 4 lack. The newest it does not know.
-NOT_LLAMA_CPPS = ("gptj-", "opt-", "falcon_3-", "phimoe-", "helium-", "mellum-", "youtu-", "mistral4-", "deepseek_v32-", "glm_moe_dsa-", "cwm-", "ministral-", "hyperclovax-", "vaultgemma-", "flex_olmo-", "mpnet")
+NOT_LLAMA_CPPS = ("gptj-", "gpt_neo-", "opt-", "falcon_3-", "phimoe-", "helium-", "mellum-", "youtu-", "mistral4-", "deepseek_v32-", "glm_moe_dsa-", "cwm-", "ministral-", "hyperclovax-", "vaultgemma-", "flex_olmo-", "mpnet")
 # compare_seq2seq.py and compare_papers.py.
 WITH_ENCODERS = ("t5-", "t5_2-", "mt5-", "umt5-", "bart-", "mbart-")
 # Keys and queries of delta nets are divided by their length: the published code adds 1e-6 under the root, llama.cpp takes the norm's epsilon

@@ -1,5 +1,5 @@
 """Random models of the architectures that llama.cpp does not run give the probabilities that NumPy computes in double precision, written from
-the papers and from nothing of this project: GPT-J (rotary position embedding: arXiv:2104.09864), OPT (arXiv:2205.01068), Falcon-RW (linear
+the papers and from nothing of this project: GPT-J (rotary position embedding: arXiv:2104.09864), GPT-Neo (github.com/EleutherAI/gpt-neo), OPT (arXiv:2205.01068), Falcon-RW (linear
 biases: arXiv:2108.12409), Phi-3.5-MoE (arXiv:2404.14219; its router as transformers' modeling_phimoe has it at inference), BART (arXiv:1910.13461)
 and mBART (arXiv:2001.08210); and T5 (arXiv:1910.10683).
 
@@ -103,6 +103,22 @@ def gpt_j(config, w, ids):
         k = rotate_adjacent(split(linear(h, w, at + "attn.k_proj")), config["rotary_dim"])
         attended = attention(q, k, split(linear(h, w, at + "attn.v_proj")), 0)
         x = x + linear(attended, w, at + "attn.out_proj") + linear(gelu_tanh(linear(h, w, at + "mlp.fc_in")), w, at + "mlp.fc_out")
+    return linear(layer_norm(x, w, "transformer.ln_f"), w, "lm_head")
+
+
+def gpt_neo(config, w, ids):
+    heads, places = config["num_heads"], np.arange(len(ids))
+    x = w["transformer.wte.weight"][ids] + w["transformer.wpe.weight"][places]
+    split = lambda y: y.reshape(len(ids), heads, -1)
+    far = places[:, None] - places[None, :] >= config["window_size"]
+    for i, kind in enumerate(config["attention_layers"]):
+        at = f"transformer.h.{i}."
+        h = layer_norm(x, w, at + "ln_1")
+        q, k, v = (split(linear(h, w, at + f"attn.attention.{name}_proj")) for name in "qkv")
+        # attention() divides scores by sqrt(d); here they are not scaled.
+        attended = attention(q * math.sqrt(q.shape[-1]), k, v, np.where(far, -np.inf, 0) if kind == "local" else 0)
+        x = x + linear(attended, w, at + "attn.attention.out_proj")
+        x = x + linear(gelu_tanh(linear(layer_norm(x, w, at + "ln_2"), w, at + "mlp.c_fc")), w, at + "mlp.c_proj")
     return linear(layer_norm(x, w, "transformer.ln_f"), w, "lm_head")
 
 
@@ -252,7 +268,7 @@ def t5(config, w, source, ids):
 
 
 ENCODER_DECODERS = {"bart-": bart, "mbart-": bart, "t5-": t5, "t5_2-": t5, "umt5-": t5}
-MODELS = {"phimoe-": phi_moe, "gptj-": gpt_j, "opt-": opt, "falcon_3-": falcon_rw}
+MODELS = {"phimoe-": phi_moe, "gptj-": gpt_j, "gpt_neo-": gpt_neo, "opt-": opt, "falcon_3-": falcon_rw}
 
 
 def run(arguments):

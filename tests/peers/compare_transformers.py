@@ -137,6 +137,7 @@ FAMILIES = {
     "gpt_neox:halves in turn": dict(WIDTHS, num_attention_heads=4, use_parallel_residual=False),
     "gpt2": GPT2,
     "gpt_bigcode": dict(GPT2, multi_query=True),
+    "gpt_neo": dict(vocab_size=VOCABULARY, hidden_size=64, num_layers=4, num_heads=4, max_position_embeddings=256, window_size=8, attention_types=[[["global", "local"], 2]], bos_token_id=1, eos_token_id=2),
     "gptj": dict(GPT2, rotary_dim=8),
     "falcon:7B": dict(FALCON, multi_query=True, parallel_attn=True),
     "falcon:40B": dict(FALCON, num_kv_heads=2, new_decoder_architecture=True),

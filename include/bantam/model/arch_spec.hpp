@@ -325,6 +325,7 @@ struct ArchSpec {
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
   std::string_view rope_layers_key = "no_rope_layers";  ///< config.json's list of the layers that rope turns, 1 for those
   std::string_view window_layers_key = {};  ///< and of those that have the window; empty: it has none
+  std::string_view local_layers_key = {};   ///< the same as words, global and local, in the place of layer_types; empty: it has none
   std::string_view sparse_layers_key = {};  ///< of those that have experts, by number; empty: it has none
   bool names_feed_forwards = false;         ///< config.json may name the kind of each layer's second half (mlp_layer_types)
   std::string_view heads_key = {};          ///< config.json's list of query heads by layer; empty: all layers have as many for a key-value head

@@ -25,6 +25,7 @@
 #include "bantam/model/archs/glm4_moe.hpp"
 #include "bantam/model/archs/gpt2.hpp"
 #include "bantam/model/archs/gpt_j.hpp"
+#include "bantam/model/archs/gpt_neo.hpp"
 #include "bantam/model/archs/gpt_neox.hpp"
 #include "bantam/model/archs/gpt_oss.hpp"
 #include "bantam/model/archs/granite.hpp"
@@ -90,7 +91,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::llama_biased, &archs::helium, &archs::cwm, &archs::ministral, &archs::gpt_neox_sequential, &archs::hyperclovax, &archs::vaultgemma,
                                                     &archs::flex_olmo, &archs::mellum, &archs::youtu, &archs::jais2, &archs::nemotron,
                                                     &archs::olmo, &archs::afmoe, &archs::mistral4, &archs::deepseek_v32, &archs::glm_moe_dsa,
-                                                    &archs::cohere2_moe, &archs::granite_swa, &archs::granite_moe_swa, &archs::apertus, &archs::laguna,
+                                                    &archs::cohere2_moe, &archs::granite_swa, &archs::granite_moe_swa, &archs::apertus, &archs::laguna, &archs::gpt_neo,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,
