@@ -1,7 +1,11 @@
 // Tensor storage: alignment, zeros, sizes that cannot be.
 #include "bantam/core/memory.hpp"
 
+#include <unistd.h>
+
+#include <fstream>
 #include <limits>
+#include <vector>
 
 #include "support.hpp"
 
@@ -9,7 +13,7 @@ using bantam::AlignedBuffer;
 
 TEST_CASE("storage of any size is aligned and zeroed") {
   // Around the border from which on blocks are mapped, too.
-  for (const std::size_t bytes : {0ul, 1ul, 63ul, 64ul, 65ul, 4095ul, (4ul << 20) - 1, 4ul << 20, (4ul << 20) + 1, 9ul << 20}) {
+  for (const std::size_t bytes : {0ul, 1ul, 63ul, 64ul, 65ul, 4095ul, (1ul << 20) - 1, 1ul << 20, (4ul << 20) - 1, 4ul << 20, (4ul << 20) + 1, 9ul << 20}) {
     CAPTURE(bytes);
     const auto storage = bantam::allocate_storage(bytes);
     REQUIRE(storage != nullptr);
@@ -30,6 +34,29 @@ TEST_CASE("blocks that were given back come back as zeros") {
       x = -1;
     }
     CHECK(zero);
+  }
+}
+
+TEST_CASE("a block of a megabyte or more leaves the process when it is given back, whatever its neighbors do") {
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    std::int64_t pages = 0;
+    file >> pages >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  for (const std::int64_t bytes : {1l << 20, 3l << 20, 5l << 20}) {
+    CAPTURE(bytes);
+    const auto touched = [&] {
+      auto block = bantam::allocate_storage(static_cast<std::size_t>(bytes));
+      std::fill_n(block.get(), bytes, std::byte{1});
+      return block;
+    };
+    (void)touched();  // malloc keeps blocks of a size that was given back once
+    std::vector<std::shared_ptr<std::byte>> blocks;
+    for (int i = 0; i < 64; ++i) blocks.push_back(touched());
+    const std::int64_t before = resident();
+    for (std::size_t i = 0; i < blocks.size(); i += 2) blocks[i] = nullptr;
+    CHECK(before - resident() >= 30 * bytes);
   }
 }
 

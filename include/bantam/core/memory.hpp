@@ -35,8 +35,8 @@ struct StorageAllocator {
 /// For blocks made from now on; each goes back to where it came from. A default one: the system's again.
 void set_storage_allocator(const StorageAllocator& allocator);
 
-/// `bytes` of zeroed memory aligned to 64 bytes. From 4 MiB on it is mapped on its own and asks for 2 MiB pages, worth
-/// 15 to 30 % of read bandwidth; pages that are never touched cost nothing. Throws out_of_memory.
+/// `bytes` of zeroed memory aligned to 64 bytes. From 1 MiB on it is mapped on its own and leaves the process with its last owner; from 4 MiB on it asks
+/// for 2 MiB pages, worth 15 to 30 % of read bandwidth. Pages that are never touched cost nothing. Throws out_of_memory.
 [[nodiscard]] std::shared_ptr<std::byte> allocate_storage(std::size_t bytes);
 
 /// A fixed-size array of trivial elements, zeroed, aligned to 64 bytes. Moves, leaving nothing behind; copies are spelled
