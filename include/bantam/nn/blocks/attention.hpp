@@ -1,7 +1,6 @@
 // Self-attention, causal or not, with grouped heads (Vaswani et al., arXiv:1706.03762; Ainslie et al., arXiv:2305.13245) and rope.
 #pragma once
 
-#include <cmath>
 #include <optional>
 
 #include "bantam/nn/alibi.hpp"
@@ -11,6 +10,7 @@
 #include "bantam/nn/blocks/pass_caches.hpp"
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights/attention.hpp"
+#include "bantam/nn/gates.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/rope.hpp"
 
@@ -167,8 +167,8 @@ inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   const std::int64_t d = options_.shape.head_dim;
   pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
     if (options_.output_gate == OutputGate::of_heads) {
-      const float x = gates_.row(t)[h], softplus = std::max(x, 0.0f) + std::log1p(std::exp(-std::fabs(x)));  // log(1 + e^x) without its overflow
-      for (std::int64_t i = 0; i < d; ++i) attended_.row(t)[h * d + i] *= softplus;
+      const float factor = softplus(gates_.row(t)[h]);
+      for (std::int64_t i = 0; i < d; ++i) attended_.row(t)[h * d + i] *= factor;
       return;
     }
     // Products of it may not be written over what they read.

@@ -9,6 +9,7 @@
 #include "bantam/nn/blocks/recurrent_pass.hpp"
 #include "bantam/nn/blocks/weights/channel_delta.hpp"
 #include "bantam/nn/channel_recurrence.hpp"
+#include "bantam/nn/gates.hpp"
 #include "bantam/nn/linear.hpp"
 
 namespace bantam::inline v0::nn {
@@ -128,11 +129,10 @@ inline void ChannelDelta::mix(const Pass& pass, const ChannelDeltaWeights& w, st
     float* decays = decays_.row(t) + begin;
     for (std::int64_t c = 0; c < d; ++c) {
       const float dt = decays[c] + w.decay_bias[static_cast<std::size_t>(begin + c)];
-      // log(1 + e^x) without its overflow.
-      decays[c] = decay * (std::max(dt, 0.0f) + std::log1p(std::exp(-std::fabs(dt))));
+      decays[c] = decay * softplus(dt);
     }
     float& beta = betas_.row(t)[head];
-    beta = 1 / (1 + std::exp(-beta));
+    beta = sigmoid(beta);
   });
 }
 

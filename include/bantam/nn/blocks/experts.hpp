@@ -9,6 +9,7 @@
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/router.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
+#include "bantam/nn/gates.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 
@@ -381,7 +382,7 @@ inline float Experts::shared_weight(std::span<const float> gate, const float* x)
   if (gate.empty()) return 1;
   double sum = 0;
   for (std::size_t c = 0; c < gate.size(); ++c) sum += static_cast<double>(gate[c]) * static_cast<double>(x[c]);
-  return static_cast<float>(1 / (1 + std::exp(-sum)));
+  return static_cast<float>(sigmoid(sum));
 }
 
 }  // namespace bantam::inline v0::nn

@@ -7,6 +7,7 @@
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/recurrent_pass.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
+#include "bantam/nn/gates.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/recurrence.hpp"
 
@@ -100,9 +101,8 @@ inline void GatedDelta::mix(const Pass& pass, const GatedDeltaWeights& w, std::i
     }
     const auto at = static_cast<std::size_t>(head);
     const double dt = static_cast<double>(decays_.row(t)[head]) + static_cast<double>(w.decay_bias[at]);
-    // log(1 + e^x) without its overflow.
-    decays_.row(t)[head] = static_cast<float>(static_cast<double>(w.decay[at]) * (std::max(dt, 0.0) + std::log1p(std::exp(-std::fabs(dt)))));
-    betas_.row(t)[head] = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(betas_.row(t)[head]))));
+    decays_.row(t)[head] = static_cast<float>(static_cast<double>(w.decay[at]) * softplus(dt));
+    betas_.row(t)[head] = static_cast<float>(sigmoid<double>(betas_.row(t)[head]));
   });
 }
 

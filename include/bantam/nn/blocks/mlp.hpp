@@ -1,11 +1,9 @@
 // The MLP: down(act(gate x) * up x) (Shazeer, arXiv:2002.05202), or down(act(up x)) without a gate.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
+#include "bantam/nn/gates.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/ops.hpp"
 
@@ -13,9 +11,8 @@ namespace bantam::inline v0::nn {
 
 /// A layer's activation as its kernel takes it.
 [[nodiscard]] inline Xielu xielu_of(const MlpWeights& w) noexcept {
-  const auto softplus = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); };
   BANTAM_ASSERT(!w.xielu_positive.empty() && !w.xielu_negative.empty() && !w.xielu_slope.empty() && !w.xielu_limit.empty());
-  return {static_cast<float>(softplus(w.xielu_positive[0])), static_cast<float>(w.xielu_slope[0] + softplus(w.xielu_negative[0])), w.xielu_slope[0], w.xielu_limit[0]};
+  return {static_cast<float>(softplus<double>(w.xielu_positive[0])), static_cast<float>(w.xielu_slope[0] + softplus<double>(w.xielu_negative[0])), w.xielu_slope[0], w.xielu_limit[0]};
 }
 
 /// The block with its buffers.

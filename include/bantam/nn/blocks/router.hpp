@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bantam/core/error.hpp"
+#include "bantam/nn/gates.hpp"
 
 namespace bantam::inline v0::nn {
 
@@ -136,11 +137,10 @@ inline void Router::score(std::span<const float> logits) noexcept {
       break;
     }
     case RouterScore::sigmoid:
-      for (float& x : scores_) x = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(x))));
+      for (float& x : scores_) x = static_cast<float>(sigmoid<double>(x));
       break;
     case RouterScore::sqrt_softplus:
-      // max(x, 0) + log(1 + e^-|x|) is log(1 + e^x) without its overflow.
-      for (float& x : scores_) x = static_cast<float>(std::sqrt(std::max<double>(x, 0) + std::log1p(std::exp(-std::fabs(static_cast<double>(x))))));
+      for (float& x : scores_) x = static_cast<float>(std::sqrt(softplus<double>(x)));
       break;
     case RouterScore::softmax_of_chosen:
     case RouterScore::in_turn: break;

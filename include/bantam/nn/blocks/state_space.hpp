@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/recurrent_pass.hpp"
 #include "bantam/nn/blocks/weights/state_space.hpp"
+#include "bantam/nn/gates.hpp"
 #include "bantam/nn/linear.hpp"
 #include "bantam/nn/recurrence.hpp"
 
@@ -103,8 +103,7 @@ inline void StateSpace::mix(const Pass& pass, const StateSpaceWeights& w, std::i
   pass.for_units(Work::recurrence, sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
     const auto at = static_cast<std::size_t>(head);
     const double step = static_cast<double>(in_.row(t)[inner() + channels + head]) + static_cast<double>(w.decay_bias[at]);
-    // log(1 + e^x) without its overflow.
-    const double dt = std::max(step, 0.0) + std::log1p(std::exp(-std::fabs(step)));
+    const double dt = softplus(step);
     decays_.row(t)[head] = static_cast<float>(dt * static_cast<double>(w.decay[at]));
     const float* x = mixed_.row(t) + head * d;
     for (std::int64_t i = 0; i < d; ++i) values_.row(t)[head * d + i] = static_cast<float>(dt) * x[i];
