@@ -10,7 +10,7 @@ READER = WRITER.parent / "read_quantized.py"
 # Of the trained model; every case of the writer is tested below the command line.
 CASES = {"gptq-4-128-zeros": "gptq 4 bits, groups of 128", "gptq-4-32-sorted": "gptq 4 bits, groups of 32, sorted columns",
          "awq-gemm-128": "awq gemm, groups of 128", "bnb-nf4-nested": "bitsandbytes nf4 nested, blocks of 64", "bnb-int8": "bitsandbytes int8",
-         "packed-4-128": "compressed-tensors 4 bits, groups of 128", "fp8-block": "fp8 e4m3, blocks of 128 x 128, kept in f32"}
+         "bitnet-packed": "bitnet, packed", "packed-4-128": "compressed-tensors 4 bits, groups of 128", "fp8-block": "fp8 e4m3, blocks of 128 x 128, kept in f32"}
 
 
 def facts_foreign_checkpoints(h, models):

@@ -1,4 +1,4 @@
-// Folders that others quantized: GPTQ, AWQ, bitsandbytes, compressed-tensors and FP8, their tensors and settings changed.
+// Folders that others quantized: GPTQ, AWQ, bitsandbytes, compressed-tensors, FP8 and BitNet, their tensors and settings changed.
 #include <nlohmann/json.hpp>
 
 #include "bantam/compress/compress.hpp"
@@ -79,6 +79,9 @@ std::vector<PackedFolder> packed_folders(const Scratch& scratch) {
                               return std::vector<PackedTensor>{{name + ".weight", "F8_E4M3", {rows, columns}, filled(rows * columns, '\x31')},
                                                                {name + ".weight_scale_inv", "F32", {down, across}, filled(4 * down * across, '\x3c')}};
                             }));
+  out.push_back(with_packed(plain, R"({"quant_method":"bitnet","linear_class":"autobitlinear","quantization_mode":"offline"})", [](const std::string& name, std::int64_t rows, std::int64_t columns) {
+    return std::vector<PackedTensor>{{name + ".weight", "U8", {rows / 4, columns}, filled(rows / 4 * columns, '\x61')}, {name + ".weight_scale", "BF16", {1}, filled(2, '\x3c')}};
+  }));
   out.push_back(with_packed(plain, R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", [](const std::string& name, std::int64_t rows, std::int64_t columns) {
     return std::vector<PackedTensor>{{name + ".weight", "U8", {rows, columns / 2}, filled(rows * columns / 2, '\x79')},
                                      {name + ".weight_scale", "F8_E4M3", {rows, columns / 16}, filled(rows * columns / 16, '\x31')},

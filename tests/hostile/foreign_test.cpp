@@ -169,6 +169,16 @@ const Case cases[] = {
     {"fp8-block", [](Draft& d) { d.put(up + ".weight_scale_inv", 2, std::uint32_t{0x7fc00000}); }, up + ".weight_scale_inv: expected finite scales, found nan at 2"},
     {"fp8-block", [](Draft& d) { d.remove(up + ".weight_scale_inv"); }, up + ".weight_scale_inv: expected such a tensor, found none"},
     {"fp8-block", [](Draft& d) { d.settings()["weight_block_size"] = {128, 0}; }, "weight_block_size: expected two numbers above 0, found [128,0]"},
+    // Ternary values.
+    {"bitnet-packed", [](Draft& d) { d.reshape(up + ".weight", {87, 128}); }, up + ".weight: expected shape (88, 128), found (87, 128)"},
+    {"bitnet-packed", [](Draft& d) { d.put(up + ".weight_scale", 0, std::uint16_t{0}); }, up + ".weight_scale: expected finite scales, found inf in row 0, group 0"},
+    {"bitnet-auto", [](Draft& d) { d.put(up + ".weight_scale", 0, std::uint16_t{0x7fc0}); }, up + ".weight_scale: expected finite scales, found nan in row 0, group 0"},
+    {"bitnet-auto", [](Draft& d) { d.remove(up + ".weight_scale"); }, up + ".weight_scale: expected such a tensor, found none"},
+    {"bitnet-auto", [](Draft& d) { d.settings()["linear_class"] = "linear"; }, "linear_class linear: not yet; what works: bitlinear, autobitlinear"},
+    {"bitnet-auto", [](Draft& d) { d.settings()["use_rms_norm"] = true; }, "use_rms_norm: expected false, found true"},
+    {"bitnet-auto", [](Draft& d) { d.settings()["modules_to_not_convert"] = 3; }, "modules_to_not_convert: expected a list of names, found number"},
+    {"bitnet-online", [](Draft& d) { d.settings()["quantization_mode"] = "dynamic"; }, "quantization_mode dynamic: not yet; what works: offline, online"},
+    {"bitnet-online", [](Draft& d) { d.put(up + ".weight", 7, std::uint32_t{0x7fc00000}); }, up + ".weight: expected finite scales, found nan in row 0, group 0"},
     // Floats of 4 and 8 bits.
     {"nvfp4", [](Draft& d) { d.put(up + ".weight_scale", 5, std::uint8_t{0x7f}); }, up + ".weight_scale: expected numbers from 0 to 448, found the byte 127 at 5"},
     {"nvfp4", [](Draft& d) { d.put(up + ".weight_global_scale", 0, std::uint32_t{0}); }, up + ".weight_scale: expected a positive scale of the matrix, found inf"},

@@ -401,6 +401,19 @@ def float8_32(w, o, rng):
     return parts, values
 
 
+def ternary(w, o, rng):
+    """BitNet's values under one scale a matrix, which is kept in half floats."""
+    mean = F32(np.abs(w.astype(np.float64)).mean())
+    codes = np.clip(np.rint(w / mean), -1, 1).astype(F32)
+    if o["mode"] == "online":
+        return {"weight": w}, codes * F32(np.float16(mean))
+    stored, scale = bf16([1 / mean if o["divides"] else mean])
+    packed = np.zeros((w.shape[0] // 4, w.shape[1]), np.uint8)
+    for i, quarter in enumerate(np.split(codes + 1, 4)):
+        packed |= quarter.astype(np.uint8) << 2 * i
+    return {"weight": packed, "weight_scale": stored}, codes * (F32(np.float16(1 / scale[0])) if o["divides"] else scale[0])
+
+
 # Cases ---------------------------------------------------------------------------------------------------------------
 
 def linear(name):
@@ -486,7 +499,16 @@ def one_order(columns, rng):
     return np.random.default_rng(columns).permutation(columns)
 
 
+def bitnet_case(layer, mode):
+    o = {"mode": mode, "divides": layer == "bitlinear"}
+    config = {"quant_method": "bitnet", "linear_class": layer, "quantization_mode": mode, "modules_to_not_convert": ["down_proj"]}
+    return {"pack": ternary, "options": lambda name: o if linear(name) and "down_proj" not in name else None, "config": config, "formats": lambda name: "i2z.g128"}
+
+
 CASES = {
+    "bitnet-packed": bitnet_case("bitlinear", "offline"),
+    "bitnet-auto": bitnet_case("autobitlinear", "offline"),
+    "bitnet-online": bitnet_case("autobitlinear", "online"),
     "gptq-4-32-sorted": gptq_case(4, 32, True, "i4.g32", order=one_order),
     "gptq-4-128-sorted": gptq_case(4, 128, False, "i4z.g128", order=shuffled),
     "gptq-3-64-sorted": gptq_case(3, 64, True, "i3.g64", order=shuffled),

@@ -32,6 +32,7 @@ constexpr Entry families[] = {
     {"fp8", open_fp8},
     {"modelopt", open_modelopt},
     {"mxfp4", open_mxfp4},
+    {"bitnet", open_bitnet},
 };
 
 /// Old tools wrote their settings beside config.json, and no method into them.

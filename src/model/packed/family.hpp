@@ -31,6 +31,7 @@ std::unique_ptr<const PackedFamily> open_awq(const Json& config, const std::stri
 std::unique_ptr<const PackedFamily> open_bitsandbytes(const Json& config, const std::string& place, const OpenOptions& options);
 std::unique_ptr<const PackedFamily> open_compressed_tensors(const Json& config, const std::string& place, const OpenOptions& options);
 std::unique_ptr<const PackedFamily> open_modelopt(const Json& config, const std::string& place, const OpenOptions& options);
+std::unique_ptr<const PackedFamily> open_bitnet(const Json& config, const std::string& place, const OpenOptions& options);
 std::unique_ptr<const PackedFamily> open_fp8(const Json& config, const std::string& place, const OpenOptions& options);
 
 /// A whole number from low to high; `otherwise` when the key is absent or null. Throws corrupt.
