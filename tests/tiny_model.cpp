@@ -572,6 +572,7 @@ GgufBuilder TinyModel::gguf() const {
       b.key(message(name, '.', key.gguf), static_cast<std::uint32_t>(number));
     }
   });
+  if (!arch->gguf_activation_key.empty()) b.key(message(name, '.', arch->gguf_activation_key), std::string(activation_name_of(sizes.gate)));
   // DeepSeek V2 and V3 share a name: this tells them apart.
   if (arch->latent) {
     b.key(message(name, ".expert_gating_func"), std::uint32_t{sizes.router.score == nn::RouterScore::sigmoid ? 2U : 1U});

@@ -125,6 +125,8 @@ LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
       if (is_stream(info.columns) && normed) scale_columns(m, *vector_of(block, norm_of(info.role)));
       if (is_stream(info.columns)) residual_->rotate_columns(m);
       if (values && info.role == Role::v) values->rotate_rows(m);
+      // A norm before `o` is the same of rotated values, but for its weights.
+      if (values && info.role == Role::o && !block.attention.o_norm.empty()) scale_columns(m, block.attention.o_norm);
       if (values && info.role == Role::o) values->rotate_columns(m);
       if (is_stream(info.rows)) residual_->rotate_rows(m);
     });
@@ -138,6 +140,7 @@ LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
     residual_->apply(gate);
   }
   for (std::vector<float>* norm : {&block.attention_norm, &block.ffn_norm}) std::ranges::fill(*norm, 1.0f);
+  if (values) std::ranges::fill(block.attention.o_norm, 1.0f);
   return block;
 }
 

@@ -95,9 +95,10 @@ void RoundingPass::scale(Work& work, std::vector<Hessian>& hessians) {
     std::vector<Role> readers;
     std::ranges::copy_if(group.roles, std::back_inserter(readers), [&](Role role) { return !matrix_of(work.block, role)->empty(); });
     std::vector<Role> touched = readers;
-    touched.push_back(group.source);
+    const Role source = source_of(work.block, group);
+    touched.push_back(source);
     // What is clamped cannot be scaled.
-    const bool clamped = group.source == Role::up && checkpoint_.config().gate == ops::Gate::clamped_silu;
+    const bool clamped = source == Role::up && checkpoint_.config().gate == ops::Gate::clamped_silu;
     if (clamped || !can_fold(work.block, group, *checkpoint_.config().arch) || std::ranges::any_of(touched, [&](Role role) { return work.copied.contains(role); })) continue;
     std::vector<Tensor<float, 2>> weights;
     for (const Role role : readers) weights.push_back(matrix_of(work.block, role)->dequantize());
@@ -116,9 +117,9 @@ void RoundingPass::scale(Work& work, std::vector<Hessian>& hessians) {
     for (std::size_t i = 0; i < judges_[g].size(); ++i) judges_[g][i] /= scales[i % scales.size()];
     work.scales[g] = scales;
     work.changed.insert(touched.begin(), touched.end());
-    if (const auto bias = bias_role_of(group.source)) work.changed.insert(*bias);
-    if (group.source == Role::attention_norm) work.changed.insert(Role::attention_norm_bias);
-    if (group.source == Role::ffn_norm) work.changed.insert(Role::ffn_norm_bias);
+    if (const auto bias = bias_role_of(source)) work.changed.insert(*bias);
+    if (source == Role::attention_norm) work.changed.insert(Role::attention_norm_bias);
+    if (source == Role::ffn_norm) work.changed.insert(Role::ffn_norm_bias);
   }
 }
 

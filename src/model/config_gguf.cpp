@@ -8,6 +8,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/model/archs.hpp"
+#include "config_words.hpp"
 #include "model/recurrent_config.hpp"
 
 namespace bantam::inline v0 {
@@ -267,6 +268,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   c.temperature = {.scale = temperature, .length = static_cast<double>(c.rope.original_context)};
   if (arch->temperature.scale > 0) c.temperature = arch->temperature;
   c.norms_turned = arch->norms_turned && detail::gguf_norms_turned(c);
+  if (!arch->gguf_activation_key.empty()) {
+    const std::string key = message(*name, ".", arch->gguf_activation_key);
+    const std::string* const activation = file.text(key);
+    c.gate = activation == nullptr ? ops::Gate::silu : gate_of(*activation, key, place);
+  }
   detail::check_router(c.router, place);
   detail::check_rope(c.rope, place);
   return c;

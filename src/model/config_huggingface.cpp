@@ -19,12 +19,6 @@ namespace bantam::inline v0::detail {
 
 namespace {
 
-ops::Gate gate_of(const std::string& name, std::string_view key, const std::string& place) {
-  const auto* found = std::ranges::find(activations, std::string_view(name), &std::pair<std::string_view, ops::Gate>::first);
-  if (found != std::end(activations)) return found->second;
-  fail(Errc::unsupported, place, ": ", key, ": expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
-}
-
 /// The activation of MLPs.
 void read_gate(const Json& json, const std::string& place, ModelConfig& c) {
   const ArchSpec& arch = *c.arch;

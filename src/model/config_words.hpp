@@ -16,6 +16,18 @@ inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
     {"silu", ops::Gate::silu}, {"swish", ops::Gate::silu}, {"gelu", ops::Gate::gelu_erf}, {"gelu_pytorch_tanh", ops::Gate::gelu_tanh},
     {"gelu_new", ops::Gate::gelu_tanh}, {"gelu_fast", ops::Gate::gelu_tanh}, {"relu", ops::Gate::relu}, {"relu2", ops::Gate::relu2}};
 
+/// Throws unsupported, with the names there are. `key` is where `place` says it.
+[[nodiscard]] inline ops::Gate gate_of(std::string_view name, std::string_view key, const std::string& place) {
+  const auto* found = std::ranges::find(activations, name, &std::pair<std::string_view, ops::Gate>::first);
+  if (found != std::end(activations)) return found->second;
+  fail(Errc::unsupported, place, ": ", key, ": expected silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2, found ", printable(name));
+}
+/// Empty for an activation that has no name of its own.
+[[nodiscard]] inline std::string_view activation_name_of(ops::Gate gate) noexcept {
+  const auto* found = std::ranges::find(activations, gate, &std::pair<std::string_view, ops::Gate>::second);
+  return found == std::end(activations) ? std::string_view() : found->first;
+}
+
 /// The number in a list that a part of a ConfigKey's name stands for, one digit; nothing for the name of a member.
 [[nodiscard]] inline std::optional<std::size_t> place_in_list(std::string_view name) noexcept {
   if (name.size() != 1 || name[0] < '0' || name[0] > '9') return {};

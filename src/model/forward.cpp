@@ -64,7 +64,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
-      team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate)) {
+      team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate), config.norm_eps) {
   check_positions(config, context_tokens, "context");
   make_mixers(context_tokens);
   if (config.has_source()) cross_.emplace(kernels_, cross_shape(config), team_.size());

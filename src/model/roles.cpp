@@ -37,7 +37,7 @@ constexpr auto groups = [] {
   std::array<InputGroup, count> all{};
   std::size_t next = 0;
   const auto add = [&](std::span<const nn::BlockInputs> block, Half half, Role norm) {
-    for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), half, static_cast<int>(i), block[i].adds, block[i].fixed};
+    for (std::size_t i = 0; i < block.size(); ++i) all[next++] = {block[i].name, block[i].roles, block[i].source.value_or(norm), block[i].norm, half, static_cast<int>(i), block[i].adds, block[i].fixed};
   };
   for (const std::span<const nn::BlockInputs> mixer : {std::span<const nn::BlockInputs>(nn::attention_inputs), {nn::gated_delta_inputs}, {nn::channel_delta_inputs},
                                                        {nn::state_space_inputs}, {nn::short_convolution_inputs}}) {
@@ -142,7 +142,8 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::v:
     case Role::v_bias: return !spec.shares_values;
     case Role::o:
-    case Role::o_bias: return attends(spec.mixer);
+    case Role::o_bias:
+    case Role::o_norm: return attends(spec.mixer);
     // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
     case Role::shared_gate: return spec.is_sparse() && spec.ffn > 0;
     // A layer that is one half has the norms of that half; where halves are side by side they may share one.
@@ -216,6 +217,11 @@ const std::vector<float>* bias_of(const LayerWeights& layer, const TensorId& mat
 }
 
 std::span<const InputGroup> input_groups() noexcept { return groups; }
+
+Role source_of(const LayerWeights& layer, const InputGroup& group) noexcept {
+  const std::vector<float>* const norm = group.norm ? vector_of(layer, *group.norm) : nullptr;
+  return norm != nullptr && !norm->empty() ? *group.norm : group.source;
+}
 
 const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group) noexcept {
   for (const Role role : group.roles) {

@@ -5,6 +5,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf_writer.hpp"
 #include "bantam/model/archs.hpp"
+#include "config_words.hpp"
 #include "model/config_source.hpp"
 
 namespace bantam::inline v0 {
@@ -114,7 +115,8 @@ void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix
 }  // namespace
 
 void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
-  if (c.gate != c.arch->gate) no_words_for("an activation other than the architecture's");
+  const bool says_activation = !c.arch->gguf_activation_key.empty() && !activation_name_of(c.gate).empty();
+  if (c.gate != c.arch->gate && !says_activation) no_words_for("an activation other than the architecture's");
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const bool is_said = !c.arch->rope_bases_key.empty() && c.layer(i).rope != nn::LayerRope::local;
     if (!is_said && c.layer(i).rope != detail::rope_of(c, i)) no_words_for("rope in other layers than the architecture has it in");
@@ -139,6 +141,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   const std::string prefix = message(architecture, ".");
   file.key("general.architecture", architecture);
   file.key("general.quantization_version", std::uint32_t{2});
+  if (says_activation) file.key(message(prefix, c.arch->gguf_activation_key), activation_name_of(c.gate));
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
       if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;

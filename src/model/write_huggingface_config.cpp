@@ -116,9 +116,9 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     for (const LayerSpec& spec : c.specs) json["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
   }
   write_full_layers(c, json);
-  const auto* activation = std::ranges::find(activations, c.gate, &std::pair<std::string_view, ops::Gate>::second);
+  const std::string_view activation = activation_name_of(c.gate);
   const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
-  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation == std::end(activations) ? "silu" : activation->first);
+  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation.empty() ? "silu" : activation);
   bool usual_ropes = c.arch->no_rope_step == 0 && c.arch->window_layers_key.empty();
   for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
   if (!c.arch->rope_bases_key.empty()) {

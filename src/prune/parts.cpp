@@ -2,6 +2,7 @@
 #include "parts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "bantam/model/roles.hpp"
@@ -100,8 +101,11 @@ void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> ke
       const Tensor<float, 2> weights = matrix->dequantize();
       *matrix = WeightMatrix::quantize(of_rows > 0 ? keep_rows(weights, places) : keep_columns(weights, places), format);
     } else if (std::vector<float>* vector = vector_of(block, info.role); vector != nullptr && !vector->empty()) {
+      // An RMS norm over what is left takes the mean of fewer squares: as if the others were 0, not gone.
+      const bool is_norm = std::ranges::any_of(input_groups(), [&](const InputGroup& group) { return group.norm == info.role; });
+      const float factor = is_norm && !places.empty() ? std::sqrt(static_cast<float>(vector->size()) / static_cast<float>(places.size())) : 1;
       std::vector<float> left;
-      for (const std::int64_t i : places) left.push_back((*vector)[static_cast<std::size_t>(i)]);
+      for (const std::int64_t i : places) left.push_back(factor * (*vector)[static_cast<std::size_t>(i)]);
       *vector = std::move(left);
     }
   }

@@ -1,6 +1,8 @@
 // Parts taken out of a tiny model by hand: the oracle of everything that prunes them.
 #pragma once
 
+#include <cmath>
+
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -25,7 +27,8 @@ inline constexpr PartsOfTensor parts_of_tensors[] = {
     {"self_attn.q_proj.bias", false, false, true},   {"self_attn.k_proj.bias", false, false, false},
     {"self_attn.v_proj.bias", false, false, false},  {"mlp.gate_proj.weight", false, true, false},
     {"mlp.up_proj.weight", false, true, false},      {"mlp.down_proj.weight", true, true, false},
-    {"mlp.gate_proj.bias", false, true, false},      {"mlp.up_proj.bias", false, true, false}};
+    {"mlp.gate_proj.bias", false, true, false},      {"mlp.up_proj.bias", false, true, false},
+    {"self_attn.attn_sub_norm.weight", false, false, true}, {"mlp.ffn_sub_norm.weight", false, true, false}};
 
 /// Calls f(tensor, its parts in that layer, neighbors a part).
 template <class F>
@@ -38,14 +41,16 @@ void for_tensors_of_parts(TinyModel& tiny, std::int64_t layer, F&& f) {
   }
 }
 
-/// The same sizes, with nothing left of what the parts that go add to the hidden states.
+/// The same sizes, with nothing left of what the parts that go make and what they add to the hidden states.
 inline TinyModel with_zeros(TinyModel tiny, const std::vector<KeptParts>& kept) {
   for (std::int64_t layer = 0; layer < tiny.layers; ++layer) {
     for_tensors_of_parts(tiny, layer, [&](TinyTensor& tensor, const PartsOfTensor& parts, std::int64_t unit) {
-      if (!parts.columns) return;
+      const std::string_view name = parts.name;
+      if (!parts.columns && !name.starts_with("self_attn.v_proj") && !name.starts_with("mlp.up_proj")) return;
       const KeptParts& own = kept[static_cast<std::size_t>(layer) % kept.size()];
       for (std::size_t i = 0; i < tensor.values.size(); ++i) {
-        const std::int64_t part = static_cast<std::int64_t>(i) % tensor.shape[1] / unit;
+        const std::int64_t columns = tensor.shape.size() > 1 ? tensor.shape[1] : 1, at = static_cast<std::int64_t>(i);
+        const std::int64_t part = (parts.columns ? at % columns : at / columns) / unit;
         if (!std::ranges::binary_search(parts.channels ? own.channels : own.groups, part)) tensor.values[i] = 0;
       }
     });
@@ -66,6 +71,9 @@ inline TinyModel without_parts(TinyModel tiny, const std::vector<KeptParts>& kep
         const std::int64_t part = (parts.columns ? i % columns : i / columns) / unit;
         if (std::ranges::binary_search(parts.channels ? own.channels : own.groups, part)) left.push_back(tensor.values[static_cast<std::size_t>(i)]);
       }
+      // The mean of all squares, those that went being 0.
+      const bool is_norm = std::string_view(parts.name).ends_with("sub_norm.weight");
+      for (float& x : left) x *= is_norm ? std::sqrt(static_cast<float>(tensor.values.size()) / static_cast<float>(left.size())) : 1;
       std::int64_t& extent = tensor.shape[parts.columns ? 1 : 0];
       extent = static_cast<std::int64_t>(left.size()) / (static_cast<std::int64_t>(tensor.values.size()) / extent);
       tensor.values = std::move(left);
@@ -81,6 +89,9 @@ inline TinyModel without_parts(TinyModel tiny, const std::vector<KeptParts>& kep
   tiny.config["intermediate_size"] = ffn;
   return tiny;
 }
+
+/// How far a model without parts may be from the one with zeros: where an RMS norm runs over them, what is added to its mean of squares counts more.
+inline double cut_tolerance(const ArchSpec& arch) { return arch.find(Role::down_norm) != nullptr ? 1e-3 : 2e-5; }
 
 /// The largest difference.
 inline double distance(const std::vector<float>& a, const std::vector<float>& b) { return distance(a, std::vector<double>(b.begin(), b.end())); }

@@ -66,6 +66,7 @@ FAMILIES = {
     "llama:wide heads": dict(LLAMA, head_dim=32, rope_theta=12345.0, rms_norm_eps=1e-3),
     "llama:biases": dict(LLAMA, attention_bias=True, mlp_bias=True),
     "apertus": LLAMA,
+    "bitnet": LLAMA,
     "helium": LLAMA,
     "cwm": dict(LLAMA, sliding_window=8),
     "mistral": dict(LLAMA, sliding_window=8),

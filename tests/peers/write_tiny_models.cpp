@@ -19,6 +19,8 @@ std::string name_of(const bantam::ArchSpec& arch) {
 
 void write(bantam::test::TinyModel tiny, const std::string& name, const std::filesystem::path& folder) {
   tiny.make();
+  // All that llama.cpp knew until August 2026.
+  if (tiny.arch == &bantam::archs::bitnet) tiny.config["hidden_act"] = "silu";
   if (tiny.pooling && tiny.labels == 0) tiny.config["bantam_pooling"] = std::string(bantam::name_of(*tiny.pooling));
   tiny.write_folder(folder / name);
   bantam::test::TinyAdapter adapter{.model = tiny, .rank = 4};
@@ -60,10 +62,10 @@ int main(int argc, char** argv) {
       tiny.expert_latent = i % 2 == 1 ? 48 : 0;
       tiny.turned = i % 2 == 1;
       // Llama's bias of o is none of GGUF's.
-      tiny.biases = i % 2 == 1 && arch->more_tensors.data() != bantam::archs::llama_biases;
+      tiny.biases = i % 2 == 1 && arch->more_tensors.data() != bantam::archs::llama_biases && arch != &bantam::archs::bitnet;
       if (arch->head_layer_norms) tiny.biases = false;  // with norms of q and k it stops at several tokens at once
       // llama.cpp knows no other heads of these.
-      tiny.tied = arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
+      tiny.tied = arch == &bantam::archs::bitnet || arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
       if (arch->encodes) tiny.kv_heads = tiny.heads, tiny.tied = i % 2 == 1;
       tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
       // GELU from a table of halves sends a token of seed 2 to another expert: a reference in double precision with such a table shows it.

@@ -297,7 +297,7 @@ TEST_CASE_FIXTURE(Small, "a narrower model lies in every container, with other p
     CHECK(config.kv_heads == 2);
     CHECK(config.tied == tiny.tied);
     const auto has_any = [&](Role role) { return std::ranges::any_of(tiny.tensors, [&](const TinyTensor& t) { return t.own.role == role; }); };
-    const std::int64_t norms = has_any(Role::q_norm) ? 2 * 10 : 0, bias = (has_any(Role::q_bias) ? 40 + 2 * 20 : 0) + (has_any(Role::o_bias) ? 27 : 0) + (has_any(Role::down_bias) ? 27 + 2 * 35 : 0);
+    const std::int64_t norms = has_any(Role::q_norm) ? 2 * 10 : 0, bias = (has_any(Role::q_bias) ? 40 + 2 * 20 : 0) + (has_any(Role::o_bias) ? 27 : 0) + (has_any(Role::down_bias) ? 27 + 2 * 35 : 0) + (has_any(Role::o_norm) ? 40 + 35 : 0);
     const std::int64_t mlp = has_any(Role::gate) ? 3 * 35 : 2 * 35;
     const std::int64_t block = 27 * (2 * 40 + 2 * 20 + mlp + 2) + norms + bias;
     CHECK(pruned.after.parameters == 37 * 27 * (tiny.tied ? 1 : 2) + 27 + 2 * block);

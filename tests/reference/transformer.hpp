@@ -526,6 +526,7 @@ struct Transformer {
     for (std::size_t i = 0; i < x.size() && !gates[i].empty(); ++i) {
       for (std::size_t c = 0; c < attended[i].size(); ++c) attended[i][c] *= gates[i][c];
     }
+    for (std::size_t i = 0; i < x.size() && weights.contains(at + "attn_sub_norm.weight"); ++i) attended[i] = rms_norm(attended[i], at + "attn_sub_norm.weight");
     return attended;
   }
 
@@ -585,6 +586,7 @@ struct Transformer {
         gate[c] = (weights.contains(at + "act_fn.alpha_p") ? curved(at + "act_fn.", gate[c]) : activation(gate[c] * gate_scale)) * (gated ? up[c] : 1) * down_scale;
       }
     }
+    if (weights.contains(at + "ffn_sub_norm.weight")) gate = rms_norm(gate, at + "ffn_sub_norm.weight");
     return product(at + "down_proj.weight", at + "down_proj.bias", gate, static_cast<std::int64_t>(x.size()));
   }
 

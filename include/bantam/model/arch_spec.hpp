@@ -318,6 +318,7 @@ struct ArchSpec {
   double default_rope_part = 1;  ///< of each head that is rotated
   ops::Gate gate = ops::Gate::silu;  ///< when the config does not say, or calls it silu
   std::string_view activation_key = "hidden_act";  ///< where config.json says it
+  std::string_view gguf_activation_key = {};       ///< and where GGUF files do, in the same words, those without it having silu; empty: they do not say
   std::string_view activation_name = {};           ///< what it calls `gate` there, where that is not the usual name (Nomic)
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   bool dense_see_all = false;  ///< dense layers before sparse ones have no window, and are turned by rope; full_attention_step counts those behind them

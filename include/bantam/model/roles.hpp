@@ -197,6 +197,7 @@ struct InputGroup {
   std::string_view name;
   std::span<const Role> roles;
   Role source{};   ///< the norm before the half, where the block names no other
+  std::optional<Role> norm{};  ///< of what the source makes, in models that have it
   Half half{};
   int number = 0;  ///< in its block
   bool adds = false;
@@ -206,6 +207,8 @@ struct InputGroup {
 };
 /// In the order in which a layer runs them.
 [[nodiscard]] std::span<const InputGroup> input_groups() noexcept;
+/// What can take scales of what a group reads: its norm, or what makes it.
+[[nodiscard]] Role source_of(const LayerWeights& layer, const InputGroup& group) noexcept;
 /// The first matrix of a group that a layer has; null: it has none.
 [[nodiscard]] const WeightMatrix* first_of(const LayerWeights& layer, const InputGroup& group) noexcept;
 /// The group of a half whose outputs are added to the residual stream in this layer; null: none, or several, which add up.

@@ -110,6 +110,7 @@ class SelfAttention {
   [[nodiscard]] bool splits_queries() const noexcept { return options_.output_gate == OutputGate::beside_queries; }
   void gate(const Pass& pass, std::int64_t heads) noexcept;
   void normalize_all_heads(const Pass& pass, const AttentionWeights& w) noexcept;
+  void normalize_attended(const Pass& pass, const AttentionWeights& w) noexcept;
   /// In place, by so many weights from `first` on.
   void normalize(float* x, const std::vector<float>& weight, const std::vector<float>& bias, std::int64_t size, std::int64_t first = 0) const noexcept;
   void clip(const Pass& pass, const AttentionWeights& w) noexcept;
@@ -160,6 +161,7 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   attention_.run(kernels_, pass.team, layer.place, layer.window, (splits_queries() ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
                  values_of(slopes_), bias_.empty() ? nullptr : &bias_, pass.more_keys);
   if (options_.output_gate != OutputGate::none) gate(pass, heads);
+  if (!w.o_norm.empty()) normalize_attended(pass, w);
 }
 
 /// attended *= sigmoid(gate), or softplus of the head's one gate, head by head.
@@ -208,6 +210,13 @@ inline void SelfAttention::normalize_all_heads(const Pass& pass, const Attention
       normalize(q_.row(t), w.q_norm, w.q_norm_bias, w.q.rows());
       if (!w.k.empty()) normalize(k_.row(t), w.k_norm, w.k_norm_bias, w.k.rows());
     }
+  });
+}
+
+inline void SelfAttention::normalize_attended(const Pass& pass, const AttentionWeights& w) noexcept {
+  const auto eps = static_cast<float>(options_.norm_eps);
+  pass.for_rows(Work::norms, [&](Range part, int) {
+    for (std::int64_t t = part.begin; t < part.end; ++t) kernels_.rms_norm(attended_.row(t), w.o_norm.data(), eps, attended_.row(t), w.o.columns());
   });
 }
 

@@ -1,4 +1,4 @@
-// The MLP: down(act(gate x) * up x) (Shazeer, arXiv:2002.05202), or down(act(up x)) without a gate.
+// The MLP: down(act(gate x) * up x) (Shazeer, arXiv:2002.05202), or down(act(up x)) without a gate. BitNet has a norm before `down`.
 #pragma once
 
 #include "bantam/nn/blocks/pass.hpp"
@@ -18,8 +18,9 @@ namespace bantam::inline v0::nn {
 /// The block with its buffers.
 class Mlp {
  public:
-  /// `gate_scale`: of what `gate` makes, before the activation.
-  Mlp(const KernelTable& kernels, ops::Gate gate, float gate_scale = 1) : kernels_(kernels), gate_(gate), gate_scale_(gate_scale) {}
+  /// `gate_scale`: of what `gate` makes, before the activation. `norm_eps`: of the norm before `down`, of models that have it.
+  Mlp(const KernelTable& kernels, ops::Gate gate, float gate_scale = 1, double norm_eps = 0)
+      : kernels_(kernels), gate_(gate), gate_scale_(gate_scale), norm_eps_(static_cast<float>(norm_eps)) {}
 
   /// Weights that run() will be asked for; x is what their first matrices read.
   void serve(const MlpWeights& w, Activations& x) {
@@ -58,8 +59,9 @@ class Mlp {
       float* hidden = hidden_.row(t) + begin;
       for (std::int64_t c = 0; gate_scale_ != 1 && c < end - begin; ++c) hidden[c] *= gate_scale_;
       is_curve ? kernels_.xielu(hidden, curve, end - begin) : gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
-      hidden_.quantize_part(kernels_, t, begin, end);
+      if (w.down_norm.empty()) hidden_.quantize_part(kernels_, t, begin, end);
     });
+    if (!w.down_norm.empty()) normalize_hidden(pass, w);
     if (!hidden_.has_orders()) return;
     // A part of another order has columns from everywhere: they are all there only now.
     pass.for_parts(Work::rounding, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) { hidden_.gather_part(kernels_, {&w.down}, t, begin, end); });
@@ -70,9 +72,20 @@ class Mlp {
   }
 
  private:
+  void normalize_hidden(const Pass& pass, const MlpWeights& w) noexcept {
+    const std::int64_t ffn = w.down.columns();
+    pass.for_rows(Work::norms, [&](Range part, int) {
+      for (std::int64_t t = part.begin; t < part.end; ++t) {
+        kernels_.rms_norm(hidden_.row(t), w.down_norm.data(), norm_eps_, hidden_.row(t), ffn);
+        hidden_.quantize_part(kernels_, t, 0, ffn);
+      }
+    });
+  }
+
   const KernelTable& kernels_;
   const ops::Gate gate_;
   const float gate_scale_;
+  const float norm_eps_;
   RowBuffer up_;        ///< (tokens, ffn)
   Activations hidden_;  ///< (tokens, ffn)
 };

@@ -51,6 +51,7 @@ enum class Role : std::uint8_t {
   k_norm,
   q_norm_bias,
   k_norm_bias,
+  o_norm,  ///< of what `o` reads, over all heads (BitNet, arXiv:2504.12285)
   sinks,  ///< of attention, one a head
   relative_bias,  ///< of scores, by buckets of distances (T5, arXiv:1910.10683)
   q_a,    ///< latent attention (arXiv:2405.04434): down to the queries' rank
@@ -130,6 +131,7 @@ enum class Role : std::uint8_t {
   gate_bias,
   up_bias,
   down_bias,
+  down_norm,  ///< of what `down` reads (BitNet)
   xielu_positive,  ///< xIELU's numbers of a layer (arXiv:2411.13010): its two curves, before softplus
   xielu_negative,
   xielu_slope,     ///< of both at 0

@@ -27,6 +27,7 @@ struct BlockInputs {
   std::string_view name = {};     ///< "q, k and v"
   std::span<const Role> roles = {};
   std::optional<Role> source = {};  ///< makes what they read, value by value: the rows of a matrix, or a norm's weight; none: the norm before the block
+  std::optional<Role> norm = {};  ///< of what `source` makes, in models that have it: it takes scales in its place
   bool adds = false;              ///< to the residual stream: the last of the block
   bool fixed = false;             ///< nothing before it can take scales
 };

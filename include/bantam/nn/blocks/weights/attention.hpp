@@ -14,6 +14,7 @@ struct AttentionWeights {
   std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
   std::vector<float> q_norm, k_norm;                  ///< (head_dim), or as many as the rows of q and k
   std::vector<float> q_norm_bias = {}, k_norm_bias = {};  ///< as many, of layer norms
+  std::vector<float> o_norm = {};                     ///< (heads * value_dim), of an RMS norm of what `o` reads; empty: there is none
   std::vector<float> sinks;                           ///< (heads)
   std::vector<float> relative_bias = {};              ///< (buckets, heads): of scores, by distance
 
@@ -44,6 +45,7 @@ inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::k_norm, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm},
     {Role::q_norm_bias, WeightAxis::one, WeightAxis::q_norm, &AttentionWeights::q_norm_bias},
     {Role::k_norm_bias, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm_bias},
+    {Role::o_norm, WeightAxis::one, WeightAxis::outputs, &AttentionWeights::o_norm},
     {Role::sinks, WeightAxis::one, WeightAxis::heads, &AttentionWeights::sinks},
     {Role::relative_bias, WeightAxis::one, WeightAxis::bias_table, &AttentionWeights::relative_bias},
     {Role::q_a, WeightAxis::q_rank, WeightAxis::dim, &AttentionWeights::q_a},
@@ -64,7 +66,7 @@ inline constexpr Role attention_readers[] = {Role::q, Role::k, Role::v, Role::at
 inline constexpr BlockInputs attention_inputs[] = {
     {.name = "q, k and v", .roles = attention_readers},
     {.name = "q_b", .roles = q_b_reader, .source = Role::q_a_norm},
-    {.name = "o", .roles = o_reader, .source = Role::v, .adds = true},
+    {.name = "o", .roles = o_reader, .source = Role::v, .norm = Role::o_norm, .adds = true},
 };
 
 }  // namespace bantam::inline v0::nn

@@ -11,6 +11,7 @@ struct MlpWeights {
   WeightMatrix down;                                ///< (dim, ffn)
   std::vector<float> gate_bias = {}, up_bias = {};  ///< (ffn)
   std::vector<float> down_bias = {};                ///< (dim)
+  std::vector<float> down_norm = {};                ///< (ffn), of an RMS norm of what `down` reads; empty: there is none
   std::vector<float> xielu_positive = {}, xielu_negative = {}, xielu_slope = {}, xielu_limit = {};  ///< (1) each, where the activation is ops::Gate::xielu
 };
 
@@ -21,6 +22,7 @@ inline constexpr BlockWeight<MlpWeights> mlp_table[] = {
     {Role::gate_bias, WeightAxis::one, WeightAxis::ffn, &MlpWeights::gate_bias, Role::gate},
     {Role::up_bias, WeightAxis::one, WeightAxis::ffn, &MlpWeights::up_bias, Role::up},
     {Role::down_bias, WeightAxis::one, WeightAxis::dim, &MlpWeights::down_bias, Role::down},
+    {Role::down_norm, WeightAxis::one, WeightAxis::ffn, &MlpWeights::down_norm},
     {Role::xielu_positive, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_positive},
     {Role::xielu_negative, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_negative},
     {Role::xielu_slope, WeightAxis::one, WeightAxis::one, &MlpWeights::xielu_slope},
@@ -30,7 +32,7 @@ inline constexpr BlockWeight<MlpWeights> mlp_table[] = {
 inline constexpr Role mlp_readers[] = {Role::gate, Role::up}, down_reader[] = {Role::down};
 inline constexpr BlockInputs mlp_inputs[] = {
     {.name = "gate and up", .roles = mlp_readers},
-    {.name = "down", .roles = down_reader, .source = Role::up, .adds = true},  // the gate multiplies what up makes
+    {.name = "down", .roles = down_reader, .source = Role::up, .norm = Role::down_norm, .adds = true},  // the gate multiplies what up makes
 };
 
 }  // namespace bantam::inline v0::nn
