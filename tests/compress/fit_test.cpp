@@ -129,6 +129,7 @@ TEST_CASE("what some rows say of a format whose codes are searched for is near w
                                            {Formats{vectors, &find_format("q2_k"), &find_format("q4_0")}, Target::gguf}}) {
     const std::string searched(candidates.front()->name);
     CAPTURE(searched);
+    if (quick() && target == Target::gguf) continue;
     // Alone it is measured, on all rows.
     const auto whole = f.measure(base, {.candidates = {candidates.front()}, .measured = 1}, target), some = f.measure(base, {.candidates = candidates, .measured = 1}, target);
     int estimated = 0;
@@ -253,7 +254,7 @@ TEST_CASE("a fit lies within its budget, keeps what is to be kept, and becomes t
 }
 
 TEST_CASE("types that GGUF files alone have are fitted, too, those of one format in memory apart") {
-  const Fitting f(false, {.dim = 256, .heads = 4, .head_dim = 64, .ffn = 256});
+  const Fitting f(false, {.dim = 256, .layers = quick() ? 1 : 2, .heads = 4, .head_dim = 64, .ffn = 256});
   const Recipe base = recipe::rtn("i4.g32");
   const auto sensitivities = f.measure(base, {.candidates = {&find_format("iq2_xs.g16"), &find_format("iq2_s.g16")}, .measured = 2}, Target::gguf);
   for (const double bits : {2.33, 2.57}) {  // of one type, and of the other
