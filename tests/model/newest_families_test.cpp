@@ -60,6 +60,7 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::apertus, "slope", filled("beta", 0)},
       {&archs::apertus, "limit", filled("eps", -1)},
       {&archs::apertus, "norms of keys", filled("k_norm.weight", 0.5F)},
+      {&archs::granite_moe_shared, "shared expert", filled("mlp.shared_expert.down_proj.weight", 0)},
       {&archs::bitnet, "norm before o", without("attn_sub_norm.weight")},
       {&archs::bitnet, "norm before down", without("ffn_sub_norm.weight")},
       {&archs::bitnet, "squared ReLU", [](reference::Transformer& r) { r.activation = reference::silu; }},

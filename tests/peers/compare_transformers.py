@@ -107,6 +107,7 @@ FAMILIES = {
     "granite": dict(DERIVED, **GRANITE),
     "hyperclovax": dict(DERIVED, **GRANITE, use_post_norm=True),
     "granitemoe": dict(DERIVED, **LOCAL_EXPERTS, **GRANITE),
+    "granitemoeshared": dict(DERIVED, **LOCAL_EXPERTS, **GRANITE, shared_intermediate_size=48),
     "granite_swa": dict(LLAMA, **GRANITE, sliding_window=8, layer_rope_theta=[0.0, 10000.0, 500.0, 10000.0]),
     "granitemoe_swa": dict(LLAMA, **LOCAL_EXPERTS, **GRANITE, sliding_window=8, shared_intermediate_size=48),
     "granitemoehybrid": dict(DERIVED, **MAMBA_LAYERS, **LOCAL_EXPERTS, position_embedding_type="nope"),

@@ -38,4 +38,29 @@ inline constexpr ArchSpec granite_moe{
     .more_config = granite_moe_config,
 };
 
+inline constexpr ConfigKey granite_moe_shared_numbers[] = {{Field::shared_ffn, "shared_intermediate_size", "expert_shared_feed_forward_length"}};
+inline constexpr auto granite_moe_shared_config = joined(granite_moe_shared_numbers, granite_moe_config);
+
+constexpr Fused granite_moe_shared_part(int part) { return {.name = "model.layers.{}.shared_mlp.input_linear.weight", .part = part, .parts = 2}; }
+
+/// Names of the halves of the shared expert are ours.
+inline constexpr TensorKey granite_moe_shared_experts[] = {
+    {Role::gate, "model.layers.{}.shared_mlp.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse, false, granite_moe_shared_part(0)},
+    {Role::up, "model.layers.{}.shared_mlp.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse, false, granite_moe_shared_part(1)},
+    {Role::down, "model.layers.{}.shared_mlp.output_linear.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
+};
+inline constexpr auto granite_moe_shared_tensors = joined(granite_moe_shared_experts, granite_moe_tensors);
+
+/// With an expert that all tokens share.
+inline constexpr ArchSpec granite_moe_shared = [] {
+  ArchSpec spec = granite_moe;
+  spec.name = "granitemoeshared";
+  spec.hf_class = "GraniteMoeSharedForCausalLM";
+  spec.gguf = "granitemoe";
+  spec.gguf_mark = "blk.0.ffn_gate_shexp.weight";
+  spec.more_tensors = granite_moe_shared_tensors;
+  spec.more_config = granite_moe_shared_config;
+  return spec;
+}();
+
 }  // namespace bantam::inline v0::archs
