@@ -32,9 +32,10 @@ done
 at_once=$(nproc)
 share=$((seconds * at_once / ${#targets[@]} > 0 ? seconds * at_once / ${#targets[@]} : 1))
 
-# An input has ten seconds and 256 MB for one allocation: promises are far below (docs/security.md); under sanitizers, on a busy
-# machine, this is what separates a hang from a wait. A native file in a trellis of three bits, made when an input first asks for it, takes four.
-limits=(-timeout=10 -malloc_limit_mb=256 -rss_limit_mb=1024 -max_len=4096 -report_slow_units=5 -print_final_stats=1)
+# An input has five seconds and 256 MB for one allocation: promises are far below (docs/security.md); under sanitizers, on a busy
+# machine, this is what separates a hang from a wait.
+# What a target makes once is made before the first input (tests/fuzz/libfuzzer/main.cpp).
+limits=(-timeout=5 -malloc_limit_mb=256 -rss_limit_mb=1024 -max_len=4096 -report_slow_units=5 -print_final_stats=1)
 # The hundred rarest features direct the search. Else all are looked through that came up to 255 times: two thirds of the time of targets that
 # run a model, which have a hundred thousand.
 limits+=(-entropic_feature_frequency_threshold=0)

@@ -13,26 +13,25 @@ namespace bantam::fuzz {
 
 namespace {
 
-/// A model's native file in one of the formats; made once.
-const std::string& native_file(const Scratch& folder, const FormatInfo& format) {
-  static std::map<std::string_view, std::string> files;
-  std::string& file = files[format.name];
-  if (!file.empty()) return file;
-  static const Model model = [&] {
-    test::TinyModel tiny{.dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .ffn = 9, .vocab = 30, .context = 16};
-    return Model::load(folder.put("base.gguf", tiny.make().gguf().bytes()));
-  }();
-  // Paths of trellises are searched for, under sanitizers 50 ms a row: one small matrix has one, the others are in the plainest format.
-  const Recipe recipe = format.step_bits > 0 ? Recipe(find_format("q8_0")).keep("*.k_proj", format.name) : Recipe(format);
-  const auto small = compress(model, recipe).first;
-  small.save(folder / "base.bantam");
-  return file = test::read_file(folder / "base.bantam");
+/// A model's native file in each of the formats.
+std::map<std::string_view, std::string> native_files(const Scratch& folder) {
+  test::TinyModel tiny{.dim = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .ffn = 9, .vocab = 30, .context = 16};
+  const Model model = Model::load(folder.put("base.gguf", tiny.make().gguf().bytes()));
+  std::map<std::string_view, std::string> files;
+  for (const FormatInfo& format : formats()) {
+    // Paths of trellises are searched for, under sanitizers 50 to 250 ms a row: one small matrix has one, the others are in the plainest format.
+    const Recipe recipe = format.step_bits > 0 ? Recipe(find_format("q8_0")).keep("*.k_proj", format.name) : Recipe(format);
+    compress(model, recipe).first.save(folder / "base.bantam");
+    files[format.name] = test::read_file(folder / "base.bantam");
+  }
+  return files;
 }
 
 void run_native(Bytes bytes) {
   static const Scratch folder;
+  static const std::map<std::string_view, std::string> files = native_files(folder);
   Choices choices(bytes);
-  const std::string& base = native_file(folder, choices.of(formats()));
+  const std::string& base = files.at(choices.of(formats()).name);
   std::uint64_t length = 0;
   std::memcpy(&length, base.data(), sizeof length);
   std::string header = base.substr(8, length), data = base.substr(8 + length);
