@@ -11,7 +11,7 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// Scales are kept in half floats: software that runs these models rounds what it multiplies by them to 8 bits. What halves have no such number for stays.
+/// Scales are kept in half floats: software that runs these models rounds what it multiplies by them to 8 bits. One out of their range stays as it is.
 float near_half(float scale) noexcept {
   const auto half = float(f16(scale));
   return std::fabs(half - scale) <= std::fabs(scale) / 2048 ? half : scale;
