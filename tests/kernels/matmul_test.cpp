@@ -158,13 +158,12 @@ TEST_CASE("products with 8-bit activations agree with double precision on what w
 TEST_CASE("many tokens at once give the bits that each gives alone") {
   for (const FormatInfo& info : bantam::formats()) {
     CAPTURE(std::string(info.name));
+    const std::int64_t rows = 49, columns = 300;
+    const WeightMatrix w = random_weights(info, rows, columns, 3);
     for (const Product product : {Product::q8, Product::f32}) {
       if (product == Product::q8 && info.is_float) continue;
       for (const KernelTable* table : bantam::kernel_tables()) {
         CAPTURE(std::string(table->name));
-        const std::int64_t rows = 49;
-        const std::int64_t columns = 300;
-        const WeightMatrix w = random_weights(info, rows, columns, 3);
         Inputs x(quick() ? 13 : 40, columns, 4, info.activation_block);
         std::vector<float> alone(static_cast<std::size_t>(x.tokens() * rows));
         for (std::int64_t t = 0; t < x.tokens(); ++t) multiply(*table, product, w, x, alone, t, 1, 0, 2);
@@ -219,9 +218,9 @@ TEST_CASE("tiles of 16 tokens, whole and in part, give the same bits and write n
 TEST_CASE("panels in any parts give the same bits, and a part writes nothing outside") {
   for (const FormatInfo& info : bantam::formats()) {
     CAPTURE(std::string(info.name));
+    const WeightMatrix w = random_weights(info, 130, 100, 8);  // 5 panels, the last of 2 rows
     for (const Product product : {Product::q8, Product::f32}) {
       if (product == Product::q8 && info.is_float) continue;
-      const WeightMatrix w = random_weights(info, 130, 100, 8);  // 5 panels, the last of 2 rows
       Inputs x(7, 100, 9, info.activation_block);
       for (const KernelTable* table : bantam::kernel_tables()) {
         CAPTURE(std::string(table->name));

@@ -5,6 +5,7 @@
 
 #include "bantam/quant/formats.hpp"
 #include "bantam/tensor/random.hpp"
+#include "kernels/cases.hpp"
 #include "limits.hpp"
 #include "reference/activations.hpp"
 #include "reference/matmul.hpp"
@@ -24,7 +25,9 @@ constexpr Kind kinds[] = {{}, {.gated = false}, {.is_latent = true}, {.gated = f
 constexpr nn::RouterOptions options{.score = nn::RouterScore::sigmoid, .experts = 9, .used = 3, .renormalize = true, .scale = 1.5f};
 
 WeightMatrix matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed, std::string_view format) {
-  return WeightMatrix::quantize(random::normal<float>({rows, columns}, seed, {.deviation = 1 / std::sqrt(static_cast<double>(columns))}), find_format(format));
+  const FormatInfo& info = find_format(format);
+  if (info.step_bits != 0) return random_paths(info, rows, columns, seed);  // to look for paths would take most of the time
+  return WeightMatrix::quantize(random::normal<float>({rows, columns}, seed, {.deviation = 1 / std::sqrt(static_cast<double>(columns))}), info);
 }
 
 /// The biases send most tokens to the first expert, and few to the others.

@@ -102,7 +102,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder).resolve()
         sources, adapters = {}, {}
-        for name in run([writer, folder, *SEEDS]).split():
+        for name in run([writer, folder, ",".join(SEEDS)]).split():
             if name.startswith((*ENCODERS, *WITH_ENCODERS, *NOT_LLAMA_CPPS)):
                 continue
             gguf = folder / f"{name}.gguf"

@@ -29,39 +29,53 @@ def unit(vector):
     return [x / length for x in vector]
 
 
-def compare_embeddings(bantam, scripts, folder, name, gguf):
-    prompts = [[1] + [3 + (i * 7 + i * i) % 27 for i in range(length - 2)] + [END] for length in LENGTHS]
+def llama(scripts, folder, files, *arguments):
+    """What llama.cpp makes of the files with these arguments, by file. All in one process: to start takes longer than a tiny model."""
     output = pathlib.Path(folder) / "llama.json"
-    run(["node", scripts / "llama_cpp.mjs", gguf, "--embed", "--vocab", "t5", "--threads", "1", "--context", 256, "--output", output, *[x for ids in prompts for x in ("--ids", ",".join(map(str, ids)))]])
-    theirs = [unit(prompt["embedding"]) for prompt in json.loads(output.read_text())["prompts"]]
+    run(["node", scripts / "llama_cpp.mjs", *files, *arguments, "--threads", "1", "--context", 256, "--output", output])
+    documents = json.loads(output.read_text())
+    return {pathlib.Path(document["model"]): document["prompts"] for document in (documents if len(files) > 1 else [documents])}
+
+
+def as_ids(prompts):
+    return [word for ids in prompts for word in ("--ids", ",".join(map(str, ids)))]
+
+
+def compare_embeddings(bantam, scripts, folder, files):
+    prompts = [[1] + [3 + (i * 7 + i * i) % 27 for i in range(length - 2)] + [END] for length in LENGTHS]
     failures = 0
-    for source in (gguf, pathlib.Path(folder) / name):
-        mine = json.loads(run([bantam, "embed", source, "--json", "--normalize", *[x for ids in prompts for x in ("--ids", json.dumps(ids))]]))["embeddings"]
-        worst = max(abs(a - b) for x, y in zip(mine, theirs) for a, b in zip(x, y))
-        cosine = min(sum(a * b for a, b in zip(x, y)) for x, y in zip(mine, theirs))
-        verdict = "agrees" if worst < TOLERANCE and len(mine) == len(theirs) else "DIFFERS"
-        failures += verdict == "DIFFERS"
-        print(f"{source.name}: {verdict}, embeddings at most {worst:.6f} apart, cosines from {cosine:.7f}")
+    for gguf, results in llama(scripts, folder, files, "--embed", "--vocab", "t5", *as_ids(prompts)).items():
+        theirs = [unit(result["embedding"]) for result in results]
+        for source in (gguf, gguf.with_suffix("")):
+            mine = json.loads(run([bantam, "embed", source, "--json", "--normalize", *[x for ids in prompts for x in ("--ids", json.dumps(ids))]]))["embeddings"]
+            worst = max(abs(a - b) for x, y in zip(mine, theirs) for a, b in zip(x, y))
+            cosine = min(sum(a * b for a, b in zip(x, y)) for x, y in zip(mine, theirs))
+            verdict = "agrees" if worst < TOLERANCE and len(mine) == len(theirs) else "DIFFERS"
+            failures += verdict == "DIFFERS"
+            print(f"{source.name}: {verdict}, embeddings at most {worst:.6f} apart, cosines from {cosine:.7f}")
     return failures
 
 
-def compare_scores(bantam, scripts, folder, name, gguf):
+def compare_scores(bantam, scripts, folder, files):
     texts = [("abc", "xyz"), ("what is it", "it is what it is"), ("q", "a longer text of some more letters")]
-    prompts = [json.loads(run([bantam, "tokenize", gguf, "-f", write(folder, query)]))
-               + json.loads(run([bantam, "tokenize", gguf, "--no-special", "-f", write(folder, document)])) for query, document in texts]
-    output = pathlib.Path(folder) / "llama.json"
-    run(["node", scripts / "llama_cpp.mjs", gguf, "--rank", "--vocab", "t5", "--threads", "1", "--context", 256, "--output", output, *[x for ids in prompts for x in ("--ids", ",".join(map(str, ids)))]])
-    theirs = [prompt["score"] for prompt in json.loads(output.read_text())["prompts"]]
+    by_prompts = {}
+    for gguf in files:
+        prompts = [(*json.loads(run([bantam, "tokenize", gguf, "-f", write(folder, query)])),
+                    *json.loads(run([bantam, "tokenize", gguf, "--no-special", "-f", write(folder, document)]))) for query, document in texts]
+        by_prompts.setdefault(tuple(prompts), []).append(gguf)
     failures = 0
-    for source in (gguf, pathlib.Path(folder) / name):
-        mine = [json.loads(run([bantam, "rerank", source, query, document, "--json"]))["scores"][0] for query, document in texts]
-        # Qwen3 answers yes or no: its scores are probabilities already.
-        if not name.startswith("qwen3"):
-            mine = [1 / (1 + math.exp(-score)) for score in mine]
-        worst = max(abs(a - b) for a, b in zip(mine, theirs))
-        verdict = "agrees" if worst < TOLERANCE_OF_SCORES and len(set(theirs)) == len(theirs) else "DIFFERS"
-        failures += verdict == "DIFFERS"
-        print(f"{source.name}: {verdict}, scores at most {worst:.6f} apart: {theirs}")
+    for prompts, alike in by_prompts.items():
+        for gguf, results in llama(scripts, folder, alike, "--rank", "--vocab", "t5", *as_ids(prompts)).items():
+            theirs = [result["score"] for result in results]
+            for source in (gguf, gguf.with_suffix("")):
+                mine = [json.loads(run([bantam, "rerank", source, query, document, "--json"]))["scores"][0] for query, document in texts]
+                # Qwen3 answers yes or no: its scores are probabilities already.
+                if not source.name.startswith("qwen3"):
+                    mine = [1 / (1 + math.exp(-score)) for score in mine]
+                worst = max(abs(a - b) for a, b in zip(mine, theirs))
+                verdict = "agrees" if worst < TOLERANCE_OF_SCORES and len(set(theirs)) == len(theirs) else "DIFFERS"
+                failures += verdict == "DIFFERS"
+                print(f"{source.name}: {verdict}, scores at most {worst:.6f} apart: {theirs}")
     return failures
 
 
@@ -100,10 +114,9 @@ def compare_tokenizers(bantam, scripts, folder, name, tokenizer, texts):
     (source / "tokenizer.json").write_text(json.dumps(tokenizer))
     (source / "tokenizer_config.json").unlink(missing_ok=True)
     run([bantam, "compress", source, "-o", gguf, "--to", "gguf", "--format", "f32"])
-    output = pathlib.Path(folder) / "llama.json"
-    run(["node", scripts / "llama_cpp.mjs", gguf, "--embed", "--threads", "1", "--context", 256, "--output", output, *[x for text in texts for x in ("--prompt", text)]])
+    prompts = llama(scripts, folder, [gguf], "--embed", *[x for text in texts for x in ("--prompt", text)])[gguf]
     failures = 0
-    for text, prompt in zip(texts, json.loads(output.read_text())["prompts"]):
+    for text, prompt in zip(texts, prompts):
         whole = [json.loads(run([bantam, "tokenize", path, "-f", write(folder, text)])) for path in (source, gguf)]
         # What stands around a text is added by the binding there.
         mine, theirs = whole[1][1:-1], [token for token in prompt["ids"] if token not in (whole[1][0], whole[1][-1])]
@@ -122,14 +135,17 @@ def main():
         sys.exit(77)
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in run([writer, folder, *SEEDS]).split():
+        folder = pathlib.Path(folder).resolve()
+        embedders, classifiers = [], []
+        for name in run([writer, folder, ",".join(SEEDS), *ENCODERS]).split():
             # GGUF has no words for the activations of these classifiers.
-            if not name.startswith(ENCODERS) or name.startswith(("distilbert_rank-", "electra_rank-")):
+            if name.startswith(("distilbert_rank-", "electra_rank-")):
                 continue
-            gguf = pathlib.Path(folder) / f"{name}.gguf"
-            run([bantam, "compress", pathlib.Path(folder) / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
-            compare = compare_scores if "_rank-" in name else compare_embeddings
-            failures += compare(bantam, scripts, folder, name, gguf)
+            gguf = folder / f"{name}.gguf"
+            run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
+            (classifiers if "_rank-" in name else embedders).append(gguf)
+        failures += compare_embeddings(bantam, scripts, folder, embedders)
+        failures += compare_scores(bantam, scripts, folder, classifiers)
         failures += compare_tokenizers(bantam, scripts, folder, f"bert-{SEEDS[0]}", wordpiece(), TEXTS)
         # Without the character map of published files, which makes them spaces, tabs are characters of the model there.
         failures += compare_tokenizers(bantam, scripts, folder, f"xlm-roberta-{SEEDS[0]}", unigram(), [text for text in TEXTS if "\t" not in text])

@@ -283,10 +283,9 @@ def main():
     ids = [1] + [(i * 7 + i * i) % VOCABULARY for i in range(1, TOKENS)]
     failures, compared = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in run([writer, folder, *SEEDS]).split():
-            model = next((model for beginning, model in [*MODELS.items(), *ENCODER_DECODERS.items()] if name.startswith(beginning)), None)
-            if model is None:
-                continue
+        models = {**MODELS, **ENCODER_DECODERS}
+        for name in run([writer, folder, ",".join(SEEDS), *models]).split():
+            model = next(model for beginning, model in models.items() if name.startswith(beginning))
             path = pathlib.Path(folder) / name
             config, tensors = json.loads((path / "config.json").read_text()), tensors_of(path / "model.safetensors")
             if model in ENCODER_DECODERS.values():
@@ -306,7 +305,7 @@ def main():
                 failures += verdict == "DIFFERS"
                 compared += 1
                 print(f"{source.name}: {verdict}, log probabilities at most {worst:.6f} apart over {len(positions)} tokens")
-    sys.exit(1 if failures or compared != 2 * len({**MODELS, **ENCODER_DECODERS}) * len(SEEDS) else 0)
+    sys.exit(1 if failures or compared != 2 * len(models) * len(SEEDS) else 0)
 
 
 if __name__ == "__main__":

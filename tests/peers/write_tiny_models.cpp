@@ -1,10 +1,12 @@
 // Writes a random model of every architecture as a Hugging Face folder NAME, and an adapter of it as NAME-lora and NAME-lora.gguf:
-// write_tiny_models FOLDER SEED ...
+// write_tiny_models FOLDER SEED,... [PREFIX ...]
+// Of the names that begin with one of these alone.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 
 #include "tiny_adapter.hpp"
 
@@ -17,7 +19,20 @@ std::string name_of(const bantam::ArchSpec& arch) {
   return std::string(arch.name) + (alike.size() > 1 && (arch.has_experts() || place > 0) ? others : "");
 }
 
-void write(bantam::test::TinyModel tiny, const std::string& name, const std::filesystem::path& folder) {
+/// What a command line asks for.
+struct Wanted {
+  std::filesystem::path folder;
+  std::vector<std::string> seeds;
+  std::vector<std::string> prefixes;  ///< none: all names
+
+  [[nodiscard]] bool has(const std::string& name) const {
+    return prefixes.empty() || std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
+  }
+};
+
+void write(bantam::test::TinyModel tiny, const std::string& name, const Wanted& wanted) {
+  if (!wanted.has(name)) return;
+  const std::filesystem::path& folder = wanted.folder;
   tiny.make();
   // All that llama.cpp knew until August 2026.
   if (tiny.arch == &bantam::archs::bitnet) tiny.config["hidden_act"] = "silu";
@@ -40,7 +55,15 @@ void write(bantam::test::TinyModel tiny, const std::string& name, const std::fil
 int main(int argc, char** argv) {
   doctest::Context context;
   context.setAsDefaultForAssertsOutOfTestCases();
-  for (int i = 2; i < argc; ++i) {
+  if (argc < 3) {
+    std::cerr << "usage: write_tiny_models FOLDER SEED,... [PREFIX ...]\n";
+    return 2;
+  }
+  Wanted wanted{argv[1], {}, {argv + 3, argv + argc}};
+  std::istringstream seeds(argv[2]);
+  for (std::string seed; std::getline(seeds, seed, ',');) wanted.seeds.push_back(seed);
+  for (std::size_t i = 0; i < wanted.seeds.size(); ++i) {
+    const std::string& seed = wanted.seeds[i];
     for (const bantam::ArchSpec* arch : bantam::architectures) {
       bantam::test::TinyModel tiny{.arch = arch, .dim = 128, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 32, .ffn = 96, .vocab = 30, .context = 256};
       if (arch->head_norm == bantam::nn::HeadNorm::all || arch == &bantam::archs::dots1) tiny.kv_heads = tiny.heads;  // llama.cpp knows no others
@@ -67,41 +90,41 @@ int main(int argc, char** argv) {
       // llama.cpp knows no other heads of these.
       tiny.tied = arch == &bantam::archs::bitnet || arch == &bantam::archs::cohere || arch == &bantam::archs::cohere2 || arch == &bantam::archs::gemma || arch == &bantam::archs::gemma2;
       if (arch->encodes) tiny.kv_heads = tiny.heads, tiny.tied = i % 2 == 1;
-      tiny.seed = static_cast<std::uint64_t>(std::atoll(argv[i]));
+      tiny.seed = std::stoull(seed);
       // GELU from a table of halves sends a token of seed 2 to another expert: a reference in double precision with such a table shows it.
       if (arch == &bantam::archs::gemma4_moe) tiny.seed += 3;
       if (!arch->causal) {
         // Rows of llama.cpp's tables of positions, and a way to pool for each seed.
-        tiny.pooling = bantam::poolings[static_cast<std::size_t>(i) % std::size(bantam::poolings)];
+        tiny.pooling = bantam::poolings[i % std::size(bantam::poolings)];
         tiny.kv_heads = tiny.heads;
         tiny.biases = false;  // of ModernBERT's norms llama.cpp knows none
         // It asks for as many numbers in the end as the model is wide.
         if (arch == &bantam::archs::gemma_embedding && i % 2 == 1) tiny.pooled_layers = {{.outputs = 192}, {.outputs = tiny.dim}};
-        write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
+        write(tiny, name_of(*arch) + "-" + seed, wanted);
         if (arch->class_of_classifier().empty()) continue;
         tiny.labels = 1;
         // What llama.cpp takes of classifiers with a norm.
         tiny.pooling = arch->find(bantam::Role::class_norm) != nullptr ? bantam::Pooling::mean : bantam::Pooling::cls;
-        write(tiny, name_of(*arch) + "_rank-" + argv[i], argv[1]);
+        write(tiny, name_of(*arch) + "_rank-" + seed, wanted);
         continue;
       }
-      write(tiny, name_of(*arch) + "-" + argv[i], argv[1]);
+      write(tiny, name_of(*arch) + "-" + seed, wanted);
       if (arch == &bantam::archs::qwen3) {
         bantam::test::TinyModel whole = tiny;
         whole.tied = true;
-        whole.pooling = bantam::poolings[static_cast<std::size_t>(i + 1) % std::size(bantam::poolings)];
-        write(whole, name_of(*arch) + "_embed-" + argv[i], argv[1]);
+        whole.pooling = bantam::poolings[(i + 1) % std::size(bantam::poolings)];
+        write(whole, name_of(*arch) + "_embed-" + seed, wanted);
         whole.labels = 2;  // yes and no
         whole.pooling = {};
-        write(whole, name_of(*arch) + "_rank-" + argv[i], argv[1]);
+        write(whole, name_of(*arch) + "_rank-" + seed, wanted);
       }
       if (arch->may_draft()) {
         tiny.drafts = true;  // llama.cpp passes over the layer, or takes it for what it is
-        write(tiny, name_of(*arch) + "-drafting-" + argv[i], argv[1]);
+        write(tiny, name_of(*arch) + "-drafting-" + seed, wanted);
       }
       if (arch != &bantam::archs::gemma4) continue;
       tiny.shares_values = true;  // 31B beside E2B and E4B
-      write(tiny, name_of(*arch) + "_31b-" + argv[i], argv[1]);
+      write(tiny, name_of(*arch) + "_31b-" + seed, wanted);
     }
   }
 }
