@@ -8,6 +8,7 @@
 
 #include "bantam/core/half.hpp"
 #include "bantam/io/safetensors.hpp"
+#include "bantam/model/seeing.hpp"
 #include "limits.hpp"
 #include "model/arrangement.hpp"
 #include "model/config_words.hpp"
@@ -178,7 +179,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (id.layer >= 0 && recurs(sizes.layer(id.layer).mixer)) t.id = id;
   t.gguf_shape = stored_shape(id, sizes, Container::gguf);
   if (info.by_heads) t.heads = heads;
-  if (!key->fused.name.empty()) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
+  if (!key->fused.name.empty() && (sees || !key->fused.only_read)) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role) && !is_table_of_floats(info.role);
   const bool decays = info.role == Role::delta_decay || info.role == Role::state_decay || info.role == Role::channel_decay;
@@ -554,7 +555,7 @@ void TinyModel::write_modules(const std::filesystem::path& folder, const std::ve
 }
 
 GgufBuilder TinyModel::gguf() const {
-  const std::string name(arch->gguf_name());
+  const std::string name(sees && !gguf_seeing(*arch).empty() ? gguf_seeing(*arch) : arch->gguf_name());
   GgufBuilder b;
   b.key("general.architecture", name);
   // What the file has room for is less exact than config.json: the nearest float.

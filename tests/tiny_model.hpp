@@ -60,6 +60,7 @@ struct TinyModel {
   bool tied = false;
   std::int64_t index_used = 4096;  ///< tokens that sparse attention lets a query see
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
+  bool sees = false;    ///< folders are as those of models that see: where these have experts in one tensor, so have they
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have
   bool drafts = false;  ///< has the layer that guesses tokens, where the architecture's files may
   bool old_gguf = false;  ///< GGUF files have keys' and values' up-projections of latent attention in one tensor

@@ -20,7 +20,7 @@ std::int64_t Joined::place(std::int64_t row, std::int64_t column) const noexcept
 std::optional<Joined> joined_of(const ModelConfig& config, const CheckpointTensor& tensor) {
   if (tensor.layer < 0) return {};
   const TensorKey* key = config.key_of(tensor.role, tensor.layer);
-  if (key == nullptr || key->fused.name.empty()) return {};
+  if (key == nullptr || key->fused.name.empty() || key->fused.only_read) return {};
   Joined joined{.name = name_in(config, key->fused.name, tensor), .shape = {}, .fused = key->fused, .number = tensor.expert, .rows = tensor.rows, .columns = tensor.columns};
   if (info_of(tensor.role).by_heads) {
     const std::int64_t heads = config.heads_of(tensor.layer), nope = config.head_dim - config.rope.dim;

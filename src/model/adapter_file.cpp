@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "bantam/io/gguf.hpp"
 #include "bantam/io/safetensors.hpp"
 #include "bantam/model/locate.hpp"
+#include "bantam/model/seeing.hpp"
 #include "io/json.hpp"
 #include "language_part.hpp"
 #include "match_tensors.hpp"
@@ -177,14 +179,14 @@ AdapterFile open_peft(const std::filesystem::path& folder, const ArchSpec& arch,
 AdapterFile open_gguf(const std::filesystem::path& path, const ArchSpec& arch) {
   const auto file = GgufFile::open(path);
   AdapterFile adapter{.tensors = file, .place = printable(path.string(), 400), .container = Container::gguf, .names = {}, .scale = {}};
-  const auto expect = [&](std::string_view key, std::string_view wanted, std::string_view also = {}) {
+  const auto expect = [&](std::string_view key, std::string_view wanted, std::initializer_list<std::string_view> also = {}) {
     const std::string* found = file->text(key);
     if (found == nullptr) fail(Errc::corrupt, adapter.place, ": ", key, ": expected ", wanted, ", found none");
-    if (*found != wanted && (also.empty() || *found != also)) fail(Errc::unsupported, adapter.place, ": ", key, ": expected ", wanted, ", found ", printable(*found));
+    if (*found != wanted && (found->empty() || std::ranges::find(also, *found) == also.end())) fail(Errc::unsupported, adapter.place, ": ", key, ": expected ", wanted, ", found ", printable(*found));
   };
   expect("general.type", "adapter");
   expect("adapter.type", "lora");
-  expect("general.architecture", arch.gguf_name(), arch.gguf_attending);
+  expect("general.architecture", arch.gguf_name(), {arch.gguf_attending, gguf_seeing(arch)});
   if (file->value("adapter.alora.invocation_tokens") != nullptr) {
     fail(Errc::unsupported, adapter.place, ": adapter.alora.invocation_tokens: expected an adapter of whole texts, found one that some tokens turn on");
   }

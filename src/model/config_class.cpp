@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/error.hpp"
-#include "bantam/model/archs.hpp"
+#include "bantam/model/seeing.hpp"
 #include "model/config_json.hpp"
 #include "model/sentence_modules.hpp"
 #include "text/json.hpp"
@@ -69,6 +69,9 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
     const std::string_view name = (*it)[0].string();
     if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return is_class_of(*arch, name); })) return *found;
+    // Older configs of models that see have the numbers of their text side by side with those of images (Qwen2.5-VL).
+    const std::string type = text_at(json, "model_type", place, "");
+    if (const ArchSpec* found = text_of_seeing(type)) return *found;
     fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
@@ -76,12 +79,19 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
   const std::string_view text = "_text", alone = type.ends_with(text) ? std::string_view(type).substr(0, type.size() - text.size()) : type;
   for (const std::string_view name : {std::string_view(type), alone}) {
     if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return arch->name == name; })) return *found;
+    if (const ArchSpec* found = text_of_seeing(name)) return *found;
   }
   fail(Errc::unsupported, place, ": model_type: expected one that `bantam formats` lists, found ", printable(type));
 }
 
 const Json& text_part(const Json& json, std::string& place) {
+  // Models that speak, too, have what reads and thinks in a part of its own (Qwen3-Omni); InternVL calls the text its language model.
+  if (const Json* thinker = member(json, "thinker_config"); thinker != nullptr && thinker->is_object()) {
+    place += ": thinker_config";
+    return text_part(*thinker, place);
+  }
   const Json* text = member(json, "text_config");
+  if (text == nullptr) text = member(json, "llm_config");
   if (text == nullptr || !text->is_object()) return json;
   const Json* classes = member(json, "architectures");
   const bool is_known = classes != nullptr && classes->is_array() && !classes->empty() && std::ranges::any_of(architectures, [&](const ArchSpec* arch) { return (*classes)[0] == Json(arch->hf_class); });

@@ -7,7 +7,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
-#include "bantam/model/archs.hpp"
+#include "bantam/model/seeing.hpp"
 #include "config_words.hpp"
 #include "model/recurrent_config.hpp"
 
@@ -124,10 +124,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const bool windowed = file.number(*name + ".attention.sliding_window").value_or(0) > 0;
   const ArchSpec* arch = nullptr;
   std::string names;
+  const ArchSpec* seeing = text_of_seeing(*name);
   const bool is_ggufs = std::ranges::any_of(architectures, [&](const ArchSpec* candidate) { return candidate->gguf_name() == *name; });
   for (const ArchSpec* candidate : architectures) {
     names += message(names.empty() ? "" : ", ", candidate->gguf_name(), candidate->has_experts() ? " with experts" : "");
-    const bool named = candidate->gguf_name() == *name || (!is_ggufs && candidate->name == *name);
+    const bool named = candidate->gguf_name() == *name || (!is_ggufs && candidate->name == *name) || candidate == seeing;
     if (!named || candidate->has_experts() != has_experts) continue;
     if (!candidate->gguf_mark.empty() && file.find(candidate->gguf_mark) == nullptr) continue;
     // OLMo 2 and 3 share a name: the second has windows.
@@ -144,6 +145,10 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   }
   if (arch == nullptr) {
     fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
+  }
+  // The rows of q and k are in another order there: llama.cpp turns pairs by axes of an image as halves of a head alone.
+  if (arch->gguf_pairs == nn::RopePairs::adjacent && file.value(*name + ".rope.dimension_sections") != nullptr) {
+    fail(Errc::unsupported, place, ": ", *name, ".rope.dimension_sections: expected none of a model of type ", arch->name, "; the folder that this file was made from is read");
   }
   const auto key_of = [&](Field field) {
     const ConfigKey* key = arch->find(field);

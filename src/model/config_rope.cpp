@@ -58,7 +58,8 @@ void read_rope_scaling(const Json& json, const std::string& file, std::string_vi
   if (!old_type.empty() && type != old_type) {
     fail(Errc::corrupt, place, ": expected type and rope_type to agree, found ", printable(old_type), " and ", printable(type));
   }
-  if (type.empty() || type == "default" || type == "none") return;
+  // Of images a token has three positions (mrope); of a text they are the same.
+  if (type.empty() || type == "default" || type == "none" || type == "mrope") return;
   if (type == "linear") {
     rope.scaling = nn::RopeScaling::linear;
   } else if (const auto alpha = number_at(json, "alpha", place); type == "dynamic" && alpha) {

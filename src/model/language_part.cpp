@@ -15,7 +15,12 @@ namespace {
 
 // What names begin with there, and by themselves.
 constexpr std::pair<std::string_view, std::string_view> of_language_model[] = {
-    {"language_model.model.", "model."}, {"model.language_model.", "model."}, {"language_model.lm_head.", "lm_head."}};
+    {"language_model.model.", "model."}, {"model.language_model.", "model."}, {"language_model.lm_head.", "lm_head."},
+    {"model.text_model.", "model."},     {"thinker.model.", "model."},        {"thinker.lm_head.", "lm_head."},
+    {"llm.model.", "model."},            {"llm.lm_head.", "lm_head."}};
+
+/// Whether a tensor is of a tower beside a language model whose tensors have their own names (Qwen2-VL).
+bool is_of_tower(std::string_view name) { return name.starts_with("visual."); }
 
 std::optional<std::string> own_name(std::string_view name) {
   for (const auto& [there, alone] : of_language_model) {
@@ -63,12 +68,19 @@ LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const Arch
   const auto all = whole->tensors();
   if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) {
     const std::string_view lost = lost_beginning(*whole, arch);
-    if (lost.empty()) return {std::move(whole), {}};
-    std::vector<TensorEntry> entries(all.begin(), all.end());
-    for (TensorEntry& entry : entries) {
-      if (!entry.name.starts_with(lost) && !is_of_head(entry.name, arch)) entry.name.insert(0, lost);
+    if (lost.empty() && std::ranges::none_of(all, [](const TensorEntry& entry) { return is_of_tower(entry.name); })) return {std::move(whole), {}};
+    LanguagePart part;
+    std::vector<TensorEntry> entries;
+    for (const TensorEntry& entry : all) {
+      if (is_of_tower(entry.name)) {
+        part.left_out.push_back(entry.name);
+        continue;
+      }
+      entries.push_back(entry);
+      if (!entry.name.starts_with(lost) && !is_of_head(entry.name, arch)) entries.back().name.insert(0, lost);
     }
-    return {renamed(std::move(whole), std::move(entries)), {}};
+    part.tensors = renamed(std::move(whole), std::move(entries));
+    return part;
   }
   LanguagePart part;
   std::vector<TensorEntry> entries;

@@ -18,9 +18,9 @@ struct LanguagePart {
 /// These tensors of `whole`, by the names that `entries` have.
 [[nodiscard]] std::shared_ptr<const TensorSource> renamed(std::shared_ptr<const TensorSource> whole, std::vector<TensorEntry> entries);
 
-/// All tensors of `whole`, unless some are called language_model.model.NAME or model.language_model.NAME: then those are model.NAME, a head
-/// beside them is lm_head, and whatever else there is (towers of images and sound, projectors) is left out. Names of a model that was saved
-/// without its head lack what those of `arch` begin with ("transformer."): they get it.
+/// All tensors of `whole` but those of a tower for images (visual.NAME). Where some are called language_model.model.NAME,
+/// model.language_model.NAME or the like, those are model.NAME, a head beside them is lm_head, and whatever else there is is left out. Names of a
+/// model that was saved without its head lack what those of `arch` begin with ("transformer."): they get it.
 [[nodiscard]] LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch);
 
 /// The same tensors by the names that the architecture has for them: without what classes around the model begin them with ("bert."), with "model."

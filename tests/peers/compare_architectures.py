@@ -14,6 +14,12 @@ import subprocess
 import sys
 import tempfile
 
+try:
+    import gguf_file
+except ImportError:
+    print("skipped: NumPy is not installed (Debian's python3-numpy)")
+    sys.exit(77)
+
 SEEDS = ["1", "2", "3"]
 TOKENS = 96
 VOCABULARY = 30
@@ -37,6 +43,23 @@ WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-", "kimi_linear-")
 
 # Without logits: compare_encoders.py.
 ENCODERS = ("bert", "roberta", "xlm-roberta", "nomic_bert", "modernbert", "distilbert", "electra", "ernie-", "ernie_rank-", "eurobert", "gemma3_text_2-", "t5_3-", "t5_4-", "mt5_2-", "umt5_2-", "qwen3_embed-", "qwen3_rank-")
+
+
+# llama.cpp's names of the text of models that see.
+SEEING = {"qwen2-": "qwen2vl", "qwen3-": "qwen3vl", "qwen3_moe-": "qwen3vlmoe"}
+
+
+def as_seeing(gguf, architecture):
+    """The same file as the text of a model that sees: of a text the three positions of each token are one."""
+    metadata, tensors = gguf_file.read(gguf)
+    own = metadata["general.architecture"][1].decode()
+    metadata = {architecture + key.removeprefix(own) if key.startswith(f"{own}.") else key: value for key, value in metadata.items()}
+    metadata["general.architecture"] = gguf_file.string(architecture)
+    metadata[f"{architecture}.rope.dimension_sections"] = gguf_file.array("i32", [8, 4, 4, 0])
+    metadata[f"{architecture}.n_deepstack_layers"] = gguf_file.scalar("u32", 0)
+    path = gguf.with_name(f"{gguf.stem}-{architecture}.gguf")
+    gguf_file.write(path, metadata, [(t.name, t.kind, t.shape, [t.data]) for t in tensors])
+    return path
 
 
 def tolerance(name):
@@ -108,6 +131,9 @@ def main():
             gguf = folder / f"{name}.gguf"
             run([bantam, "compress", folder / name, "-o", gguf, "--to", "gguf", "--format", "f32"])
             sources[gguf] = [gguf, folder / name]
+            if architecture := next((seeing for beginning, seeing in SEEING.items() if name.startswith(beginning)), None):
+                other = as_seeing(gguf, architecture)
+                sources[other] = [other]
             if name.endswith(f"-{SEEDS[0]}"):
                 # Scales in the weights of its GGUF files are not in a folder's adapter.
                 adapters[gguf] = [folder / f"{name}-lora.gguf"] if name.startswith("falcon_h1") else [folder / f"{name}-lora", folder / f"{name}-lora.gguf"]

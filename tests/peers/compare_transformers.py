@@ -156,6 +156,7 @@ FAMILIES = {
     "gemma4_text:31B": dict(GEMMA4, num_hidden_layers=6, hidden_size_per_layer_input=0, num_kv_shared_layers=0, attention_k_eq_v=True, num_global_key_value_heads=1),
     "gemma4_text:26B-A4B": dict(GEMMA4, num_hidden_layers=6, hidden_size_per_layer_input=0, num_kv_shared_layers=0, attention_k_eq_v=True, enable_moe_block=True,
                                 num_experts=8, top_k_experts=2, moe_intermediate_size=32),
+    "gemma4_unified_text": LLAMA,
     "qwen3_5_text": dict(LLAMA, **DELTA, partial_rotary_factor=0.5),
     "qwen3_5_moe_text": dict(LLAMA, **DELTA, **QWEN_EXPERTS, shared_expert_intermediate_size=48),
     "qwen3_next": dict(LLAMA, **DELTA, **QWEN_EXPERTS, shared_expert_intermediate_size=48, partial_rotary_factor=0.5),

@@ -221,7 +221,7 @@ TEST_CASE("parts of models whose layers differ in heads or read each other's key
       CAPTURE(std::string(part));
       const std::vector<Removal> removals{parse_removal(part)};
       CHECK(error_of([&] { (void)prune_structure(*mixture.checkpoint, removals, some_calibration()); }) ==
-            message("prune ", part, ": gemma4_text: of layers that differ in heads or read each other's keys: not yet; what works: single weights by wanda, sparsegpt or magnitude"));
+            message("prune ", part, ": ", arch->name, ": of layers that differ in heads or read each other's keys: not yet; what works: single weights by wanda, sparsegpt or magnitude"));
     }
   }
 }

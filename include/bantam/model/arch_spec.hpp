@@ -183,6 +183,7 @@ struct Fused {
   std::string_view gguf = {};  ///< in older GGUF files; of gate and up that have the same name there, in all
   bool by_groups = false;      ///< of q, k and v: the rows of a key-value head and its queries follow each other, head by head
   bool by_key_heads = false;   ///< of a delta net's inputs: the rows of a key head and its value heads, in GGUF files, too (Qwen3-Next)
+  bool only_read = false;      ///< some folders have it; those that are written have tensors of `hf`
 };
 
 /// Where a tensor stands. {} is the number of the layer, {e} of the expert; without {e} those of all experts are stacked in one tensor.

@@ -91,6 +91,22 @@ inline constexpr ArchSpec gemma4{
     .more_config = gemma4_config,
 };
 
+inline constexpr ConfigKey gemma4_12b_numbers[] = {
+    {Field::context, "max_position_embeddings", "context_length", 262144},
+    {Field::window, "sliding_window", "attention.sliding_window", 1024},
+    {Field::per_layer_dim, "hidden_size_per_layer_input", "embedding_length_per_layer_input"},
+};
+inline constexpr auto gemma4_12b_config = joined(gemma4_12b_numbers, gemma4_config);
+
+/// 12B, whose one transformer reads images and sound, too: text alone. Its class has other defaults.
+inline constexpr ArchSpec gemma4_12b = [] {
+  ArchSpec spec = gemma4;
+  spec.name = "gemma4_unified_text";
+  spec.hf_class = "Gemma4UnifiedForCausalLM";
+  spec.more_config = gemma4_12b_config;
+  return spec;
+}();
+
 /// 26B-A4B. Weights of the chosen experts sum to one before they are scaled.
 inline constexpr ArchSpec gemma4_moe = [] {
   ArchSpec spec = gemma4;

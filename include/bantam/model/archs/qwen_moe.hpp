@@ -35,13 +35,17 @@ inline constexpr TensorKey qwen2_moe_experts[] = {
 };
 inline constexpr auto qwen2_moe_tensors = joined(qwen2_biases, qwen2_moe_experts);
 
+/// Folders of Qwen3-VL stack experts, transposed.
+inline constexpr Fused qwen3_vl_gate{.name = "model.layers.{}.mlp.experts.gate_up_proj", .part = 0, .parts = 2, .transposed = true, .only_read = true};
+inline constexpr Fused qwen3_vl_up{.name = "model.layers.{}.mlp.experts.gate_up_proj", .part = 1, .parts = 2, .transposed = true, .only_read = true};
+inline constexpr Fused qwen3_vl_down{.name = "model.layers.{}.mlp.experts.down_proj", .transposed = true, .only_read = true};
 inline constexpr TensorKey qwen3_moe_tensors[] = {
     {Role::q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
     {Role::k_norm, "model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
     {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
-    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
-    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight", {}, {}, false, qwen3_vl_gate},
+    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight", {}, {}, false, qwen3_vl_up},
+    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight", {}, {}, false, qwen3_vl_down},
 };
 
 inline constexpr ArchSpec qwen2_moe{

@@ -1,0 +1,42 @@
+// Models that see, hear or speak, and the architecture that their text is of. Of images and sound nothing is read.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+#include "bantam/model/archs.hpp"
+
+namespace bantam::inline v0 {
+
+struct SeeingModel {
+  std::string_view type;  ///< config.json's model_type; that of its text_config has "_text" behind it
+  std::string_view gguf;  ///< GGUF's name of the text; empty: that of its architecture
+  const ArchSpec* text;
+};
+
+/// Those whose text has a type of its own. Others say that it is a Llama, a Mistral or the like.
+inline constexpr SeeingModel seeing_models[] = {
+    {"qwen2_vl", "qwen2vl", &archs::qwen2},
+    {"qwen2_5_vl", "qwen2vl", &archs::qwen2},
+    {"qwen2_5_omni", "qwen2vl", &archs::qwen2},
+    {"qwen3_vl", "qwen3vl", &archs::qwen3},
+    {"qwen3_vl_moe", "qwen3vlmoe", &archs::qwen3_moe},
+    {"qwen3_omni_moe", "qwen3vlmoe", &archs::qwen3_moe},
+    {"glm4v", "", &archs::glm4},
+    {"glm_ocr", "", &archs::glm4},
+    {"glm4v_moe", "", &archs::glm4_moe},
+};
+
+/// The text's architecture by a model's type or GGUF's name of the text; null where there is none of that name.
+[[nodiscard]] constexpr const ArchSpec* text_of_seeing(std::string_view name) noexcept {
+  const auto* found = std::ranges::find_if(seeing_models, [&](const SeeingModel& model) { return !name.empty() && (model.type == name || model.gguf == name); });
+  return found == std::end(seeing_models) ? nullptr : found->text;
+}
+
+/// GGUF's name of an architecture as the text of a model that sees; empty: that of the architecture.
+[[nodiscard]] constexpr std::string_view gguf_seeing(const ArchSpec& arch) noexcept {
+  const auto* found = std::ranges::find(seeing_models, &arch, &SeeingModel::text);
+  return found == std::end(seeing_models) ? std::string_view() : found->gguf;
+}
+
+}  // namespace bantam::inline v0
