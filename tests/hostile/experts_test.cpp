@@ -35,7 +35,7 @@ void restate(TinyModel& tiny) {
 
 /// What is said of a model with a change; `edit` changes the bytes of the file.
 std::string refusal(const ArchSpec& arch, Container container, const std::function<void(TinyModel&)>& change, const std::function<void(std::string&)>& edit = {}) {
-  TinyModel tiny{.arch = &arch, .fuses = false};
+  TinyModel tiny{.arch = &arch, .sees = container == Container::folder, .fuses = false};
   tiny.make();
   change(tiny);
   const TemporaryFolder folder;

@@ -84,7 +84,8 @@ class Fp8Folder {
 
 TEST_CASE("FP8 of every expert, shared expert and attention matrix is read number for number") {
   for (const ArchSpec* arch : architectures) {
-    if (!arch->has_experts() || !arch->find(Role::expert_up, true)->fused.name.empty()) continue;
+    if (!arch->has_experts()) continue;
+    if (const Fused& fused = arch->find(Role::expert_up, true)->fused; !fused.name.empty() && !fused.only_read) continue;
     CAPTURE(std::string(arch->name));
     for (const auto& [block, powers] : {std::pair<std::int64_t, bool>{16, false}, {16, true}, {128, false}}) {
       CAPTURE(block);

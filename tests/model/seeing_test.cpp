@@ -23,11 +23,6 @@ void write_seeing(const TinyModel& text, const std::string& beginning, const std
   whole.write_folder(folder);
 }
 
-/// What every published config of the kind says of rope: sections for the three positions of a part of an image.
-void add_sections(Json& config, std::string_view key, const char* type) {
-  config[std::string(key)] = {{"type", type}, {"mrope_section", {2, 1, 1}}};
-}
-
 TEST_CASE("the text of models that see is read under every name that they have for it, the tower left out") {
   for (const auto& [type, gguf, arch] : seeing_models) {
     CAPTURE(std::string(type));
@@ -39,11 +34,10 @@ TEST_CASE("the text of models that see is read under every name that they have f
     Json text = tiny.config;
     text["architectures"] = nullptr;
     text["model_type"] = std::string(type) + "_text";
-    if (!text.contains("rope_scaling") && !text.contains("rope_parameters")) add_sections(text, "rope_scaling", "mrope");
+    if (!text.contains("rope_scaling") && !text.contains("rope_parameters")) text["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {2, 1, 1}}};
     const Json nested{{"architectures", {"SeeingForConditionalGeneration"}}, {"model_type", std::string(type)}, {"text_config", text}};
     const Json spoken{{"architectures", {"SeeingForConditionalGeneration"}}, {"model_type", std::string(type)}, {"thinker_config", {{"text_config", text}}}};
-    Json named = tiny.config;
-    const Json called{{"architectures", {"InternVLChatModel"}}, {"model_type", "internvl_chat"}, {"llm_config", named}};
+    const Json called{{"architectures", {"InternVLChatModel"}}, {"model_type", "internvl_chat"}, {"llm_config", tiny.config}};
     Json flat = text;
     flat["architectures"] = {"SeeingForConditionalGeneration"};
     flat["model_type"] = std::string(type);
