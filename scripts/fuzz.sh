@@ -16,7 +16,7 @@ case "${1:-}" in
 esac
 
 ensure_packages "${build_packages[@]}" "${fuzz_packages[@]}"
-# Optimized it runs about three times as fast, and takes twice as long to build: worth it for more than a few minutes.
+# Optimized it runs about three times as fast, and takes more than twice as long to build: worth it for more than a few minutes.
 preset=fuzz
 [ -z "$runs" ] && [ "$seconds" -le 120 ] && [ ! -x build/fuzz/fuzz ] && preset=fuzz-quick
 mkdir -p build

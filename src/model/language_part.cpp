@@ -66,27 +66,18 @@ std::shared_ptr<const TensorSource> renamed(std::shared_ptr<const TensorSource> 
 
 LanguagePart language_part(std::shared_ptr<const TensorSource> whole, const ArchSpec& arch) {
   const auto all = whole->tensors();
-  if (std::ranges::none_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); })) {
-    const std::string_view lost = lost_beginning(*whole, arch);
-    if (lost.empty() && std::ranges::none_of(all, [](const TensorEntry& entry) { return is_of_tower(entry.name); })) return {std::move(whole), {}};
-    LanguagePart part;
-    std::vector<TensorEntry> entries;
-    for (const TensorEntry& entry : all) {
-      if (is_of_tower(entry.name)) {
-        part.left_out.push_back(entry.name);
-        continue;
-      }
-      entries.push_back(entry);
-      if (!entry.name.starts_with(lost) && !is_of_head(entry.name, arch)) entries.back().name.insert(0, lost);
-    }
-    part.tensors = renamed(std::move(whole), std::move(entries));
-    return part;
-  }
+  const bool is_within = std::ranges::any_of(all, [](const TensorEntry& entry) { return own_name(entry.name).has_value(); });
+  const std::string_view lost = is_within ? std::string_view() : lost_beginning(*whole, arch);
+  const auto name_alone = [&](const std::string& name) -> std::optional<std::string> {
+    if (is_of_tower(name)) return {};
+    if (!is_within) return name.starts_with(lost) || is_of_head(name, arch) ? name : std::string(lost) + name;
+    return name.starts_with("lm_head.") || name.starts_with("mtp.") ? name : own_name(name);
+  };
+  if (std::ranges::all_of(all, [&](const TensorEntry& entry) { return name_alone(entry.name) == entry.name; })) return {std::move(whole), {}};
   LanguagePart part;
   std::vector<TensorEntry> entries;
   for (const TensorEntry& entry : all) {
-    std::optional<std::string> name = own_name(entry.name);
-    if (!name && (entry.name.starts_with("lm_head.") || entry.name.starts_with("mtp."))) name = entry.name;
+    std::optional<std::string> name = name_alone(entry.name);
     if (!name) {
       part.left_out.push_back(entry.name);
       continue;

@@ -2,7 +2,7 @@
 read at once and for one read token by token; so does each with an adapter, and what is left of a mixture when experts go to meet a size.
 
 usage: compare_architectures.py BANTAM WRITE_TINY_MODELS SCRIPTS_FOLDER
-Exits with 77 (skipped), saying why, where node-llama-cpp is absent.
+Exits with 77 (skipped), saying why, where node-llama-cpp or NumPy is absent.
 """
 
 import functools
