@@ -119,7 +119,7 @@ struct vec<avx512vnni> : xsimd_vec<avx512vnni, xsimd::avx512bw> {};
 #elif defined(__AVX512F__)
 template <>
 struct vec<avx512> : xsimd_vec<avx512, xsimd::avx512bw> {};
-#elif defined(__AVXVNNI__) || defined(BANTAM_VNNI_EMULATED)
+#elif defined(__AVXVNNI__) || (defined(BANTAM_VNNI_EMULATED) && defined(__AVX2__))  // the rest of the library sees the name, too
 template <>
 struct vec<avx2vnni> : xsimd_vec<avx2vnni, xsimd::fma3<xsimd::avx2>> {};
 #elif defined(__AVX2__)
