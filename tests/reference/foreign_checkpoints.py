@@ -527,6 +527,7 @@ CASES = {
     "packed-4-32-zeros": compressed_case("pack-quantized", "i4z.g32", bits=4, strategy="group", group=32, symmetric=False, scales="F16"),
     "packed-4-channel": compressed_case("pack-quantized", "i4.g128", bits=4, strategy="channel", symmetric=True),
     "packed-4-f32": compressed_case("pack-quantized", "f32", bits=4, strategy="group", group=128, symmetric=True, scales="F32"),
+    "packed-4-32-within": {**compressed_case("pack-quantized", "i4.g32", bits=4, strategy="group", group=32, symmetric=True), "within": True},
     "packed-3-64": compressed_case("pack-quantized", "i3.g64", bits=3, strategy="group", group=64, symmetric=True),
     "packed-3-64-zeros": compressed_case("pack-quantized", "i3z.g64", bits=3, strategy="group", group=64, symmetric=False),
     "packed-8-channel": compressed_case("pack-quantized", "i8.row", bits=8, strategy="channel", symmetric=True, target="re:.*_proj$"),
@@ -584,6 +585,12 @@ CASES = {
 }
 
 
+def within(config, tensors):
+    """A model as the text of one that sees: its config and the names of its tensors."""
+    whole = {"architectures": ["SeeingForConditionalGeneration"], "model_type": "seeing", "text_config": config}
+    return whole, {f"language_model.{name}": values for name, values in tensors.items()} | {"vision_tower.weight": np.zeros((2, 3), F32)}
+
+
 def write_case(out, name, case, model):
     rng = np.random.default_rng(len(name) * 1000 + sum(map(ord, name)))
     if model is None:
@@ -603,8 +610,9 @@ def write_case(out, name, case, model):
     file = case.get("config_file")
     for folder, content, extra in [(out / name, foreign, {} if file else {case.get("key", "quantization_config"): case["config"]}), (out / f"{name}.plain", plain, {})]:
         folder.mkdir(parents=True)
-        (folder / "config.json").write_text(json.dumps(config | extra))
-        write_shards(folder, content, case.get("shards", 1) if content is foreign else 1)
+        said, held = within(config | extra, content) if content is foreign and case.get("within") else (config | extra, content)
+        (folder / "config.json").write_text(json.dumps(said))
+        write_shards(folder, held, case.get("shards", 1) if content is foreign else 1)
         if model is None:
             write_tokenizer(folder)
         else:

@@ -25,6 +25,7 @@ inline constexpr SeeingModel seeing_models[] = {
     {"glm4v", "", &archs::glm4},
     {"glm_ocr", "", &archs::glm4},
     {"glm4v_moe", "", &archs::glm4_moe},
+    {"kimi_k2", "", &archs::deepseek_v3},  // its text_config (K2.5) is of the same type
 };
 
 /// The text's architecture by a model's type or GGUF's name of the text; null where there is none of that name.

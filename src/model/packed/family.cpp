@@ -5,6 +5,7 @@
 
 #include "bantam/io/file.hpp"
 #include "io/config_text.hpp"
+#include "model/config_class.hpp"
 
 namespace bantam::inline v0 {
 
@@ -57,9 +58,12 @@ std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_
 }  // namespace
 
 std::unique_ptr<const PackedFamily> open_packed_family(const std::filesystem::path& folder, const OpenOptions& options) {
-  const std::string place = (folder / "config.json").string();
+  std::string place = (folder / "config.json").string();
   const std::string text = detail::read_config_text(folder / "config.json");
-  const Json json = Json::parse(text, place);
+  const Json whole = Json::parse(text, place);
+  const bool of_whole = member(whole, "quantization_config") != nullptr || member(whole, "compression_config") != nullptr;
+  // Kimi K2.5 says it of its text alone.
+  const Json& json = of_whole ? whole : detail::text_part(whole, place);
   if (const Json* found = member(json, "quantization_config")) {
     const std::string key = place + ": quantization_config";
     expect(found->is_object(), key, "an object", *found);
