@@ -50,7 +50,7 @@ bool is_class_of(const ArchSpec& arch, std::string_view name) {
 
 }  // namespace
 
-const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
+const ArchSpec& find_hf_arch(const Json& json, const std::string& place, bool is_part) {
   // With and without experts some share a class and a type: Nemotron-H, Gemma 4.
   const bool turned_off = !flag_at(json, "enable_moe_block", place, true);
   const auto the_better = [&](const ArchSpec* found, const ArchSpec* arch) {
@@ -72,7 +72,8 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place) {
     // Older configs of models that see have the numbers of their text side by side with those of images (Qwen2.5-VL).
     const std::string type = text_at(json, "model_type", place, "");
     if (const ArchSpec* found = text_of_seeing(type)) return *found;
-    fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(name));
+    // transformers makes a part by its type, whatever class it was trained as (SmolVLM2's VLlama3ForCausalLM, a Llama).
+    if (!is_part) fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(name));
   }
   const std::string type = text_at(json, "model_type", place, "");
   // The text of a model that sees has a type of its own: qwen3_5_text.
@@ -90,13 +91,13 @@ const Json& text_part(const Json& json, std::string& place) {
     place += ": thinker_config";
     return text_part(*thinker, place);
   }
-  const Json* text = member(json, "text_config");
-  if (text == nullptr) text = member(json, "llm_config");
+  const char* key = member(json, "text_config") != nullptr ? "text_config" : "llm_config";
+  const Json* text = member(json, key);
   if (text == nullptr || !text->is_object()) return json;
   const Json* classes = member(json, "architectures");
   const bool is_known = classes != nullptr && classes->is_array() && !classes->empty() && std::ranges::any_of(architectures, [&](const ArchSpec* arch) { return (*classes)[0] == Json(arch->hf_class); });
   if (is_known) return json;
-  place += ": text_config";
+  place += message(": ", key);
   return *text;
 }
 

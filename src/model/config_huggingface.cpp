@@ -6,6 +6,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/model/seeing.hpp"
 #include "io/config_text.hpp"
 #include "model/config_class.hpp"
 #include "model/config_json.hpp"
@@ -85,6 +86,7 @@ struct Numbers {
   const std::string& place;
   const ArchSpec& arch;
   const RopeParameters& ropes;
+  bool is_part = false;  ///< of a larger model's config
 
   [[nodiscard]] std::string_view key(Field field) const {
     const ConfigKey* key = arch.find(field);
@@ -123,6 +125,7 @@ struct Numbers {
     if (found && field == Field::ffn && arch.trims_ffn) found = trimmed_ffn(json, *found, place);
     if (!found && arch.full_layers_differ()) found = of_full_layers(json, field, place);
     if (!found && own != nullptr && own->otherwise != 0) found = own->otherwise;
+    if (!found && is_part) found = text_default(arch, field);
     if (is_null(field)) found.reset();
     return found;
   }
@@ -131,9 +134,10 @@ struct Numbers {
 ModelConfig from_json(const Json& whole, const std::string& file) {
   std::string place = file;
   const Json& json = text_part(parse_object(whole, file), place);
-  const ArchSpec& arch = find_hf_arch(json, place);
+  const bool is_part = &json != &whole;
+  const ArchSpec& arch = find_hf_arch(json, place, is_part);
   const RopeParameters ropes = rope_parameters_of(json);
-  const Numbers numbers{json, place, arch, ropes};
+  const Numbers numbers{json, place, arch, ropes, is_part};
   const Source source{.place = place,
                       .number = [&](Field field) { return numbers.number(field); },
                       .list = [&](Field field) { return numbers.list(field); },

@@ -81,6 +81,36 @@ TEST_CASE("classes that nobody knows are refused by name, whatever is beside the
   has(line, "architectures: expected one that `bantam formats` lists, found SeeingForConditionalGeneration");
 }
 
+TEST_CASE("what the config of a text leaves out is what transformers' class has, within a larger config alone") {
+  const auto config_of = [](const Json& text) { return parse_hf_config(Json{{"architectures", {"SeeingForConditionalGeneration"}}, {"text_config", text}}.dump(), "config.json"); };
+  for (const auto& [arch, field, value] : text_defaults) {
+    CAPTURE(std::string(arch->name));
+    CAPTURE(std::string(arch->find(field)->hf));
+    const std::string name(arch->name);
+    const ModelConfig c = config_of({{"model_type", name}});
+    CHECK(c.arch == arch);
+    CHECK(std::get<std::int64_t>(value_of(c, field).value()) == static_cast<std::int64_t>(value));
+    CHECK(c.layer(0).kv_heads == static_cast<std::int64_t>(text_default(*arch, Field::kv_heads).value_or(*text_default(*arch, Field::heads))));
+    const std::string flat = Json{{"model_type", name}, {"architectures", {std::string(arch->hf_class)}}}.dump();
+    has(error_of([&] { (void)parse_hf_config(flat, "config.json"); }), "hidden_size: expected a number, found nothing");
+  }
+  // What is said holds: Pixtral, LLaVA 1.6.
+  const ModelConfig c = config_of({{"model_type", "mistral"}, {"hidden_size", 5120}, {"head_dim", 128}, {"sliding_window", nullptr}});
+  CHECK(c.dim == 5120);
+  CHECK(c.heads == 32);
+  CHECK(c.window == 0);
+}
+
+TEST_CASE("the text of a larger model is what its type says, whatever class it was trained as") {
+  const Json text{{"architectures", {"VLlama3ForCausalLM"}}, {"model_type", "llama"}, {"hidden_size", 2048}};
+  const ModelConfig c = parse_hf_config(Json{{"architectures", {"SmolVLMForConditionalGeneration"}}, {"text_config", text}}.dump(), "config.json");
+  CHECK(c.arch == &archs::llama);
+  CHECK(c.heads == 32);
+  has(error_of([&] { (void)parse_hf_config(text.dump(), "config.json"); }), "architectures: expected one that `bantam formats` lists, found VLlama3ForCausalLM");
+  has(error_of([] { (void)parse_hf_config(R"({"architectures":["S"],"llm_config":{"architectures":["T"],"model_type":"u"}})", "config.json"); }),
+      "config.json: llm_config: model_type: expected one that `bantam formats` lists, found u");
+}
+
 TEST_CASE("sizes that Gemma 4 12B's configs leave out are those of its class") {
   const ModelConfig c = parse_hf_config(R"({"architectures":["Gemma4UnifiedForConditionalGeneration"],"text_config":{"model_type":"gemma4_unified_text"}})", "config.json");
   CHECK(c.arch == &archs::gemma4_12b);

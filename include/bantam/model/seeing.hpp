@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "bantam/model/archs.hpp"
@@ -27,6 +28,27 @@ inline constexpr SeeingModel seeing_models[] = {
     {"glm4v_moe", "", &archs::glm4_moe},
     {"kimi_k2", "", &archs::deepseek_v3},  // its text_config (K2.5) is of the same type
 };
+
+/// Sizes that transformers' class of a text has where its config does not say: within the config of a larger model those that are as there
+/// are left out (LLaVA 1.5, Pixtral, SmolVLM2).
+struct TextDefault {
+  const ArchSpec* text;
+  Field field;
+  double value;
+};
+inline constexpr TextDefault text_defaults[] = {
+    {&archs::llama, Field::dim, 4096},    {&archs::llama, Field::layers, 32},   {&archs::llama, Field::heads, 32},
+    {&archs::llama, Field::ffn, 11008},   {&archs::llama, Field::vocab, 32000}, {&archs::llama, Field::context, 2048},
+    {&archs::mistral, Field::dim, 4096},  {&archs::mistral, Field::layers, 32}, {&archs::mistral, Field::heads, 32},    {&archs::mistral, Field::kv_heads, 8},
+    {&archs::mistral, Field::ffn, 14336}, {&archs::mistral, Field::vocab, 32000}, {&archs::mistral, Field::context, 131072}, {&archs::mistral, Field::window, 4096},
+    {&archs::qwen2, Field::dim, 4096},    {&archs::qwen2, Field::layers, 32},   {&archs::qwen2, Field::heads, 32},      {&archs::qwen2, Field::kv_heads, 32},
+    {&archs::qwen2, Field::ffn, 22016},   {&archs::qwen2, Field::vocab, 151936}, {&archs::qwen2, Field::context, 32768},
+};
+/// One of these; nothing where there is none.
+[[nodiscard]] constexpr std::optional<double> text_default(const ArchSpec& arch, Field field) noexcept {
+  const auto* found = std::ranges::find_if(text_defaults, [&](const TextDefault& one) { return one.text == &arch && one.field == field; });
+  return found == std::end(text_defaults) ? std::nullopt : std::optional(found->value);
+}
 
 /// The text's architecture by a model's type or GGUF's name of the text; null where there is none of that name.
 [[nodiscard]] constexpr const ArchSpec* text_of_seeing(std::string_view name) noexcept {
