@@ -86,8 +86,8 @@ configure_and_build() {
   shift
   if [ ! -f "build/$preset/build.ninja" ]; then
     echo "Configuring build/$preset ..."
-    local said
-    said=$(cmake --preset "$preset" 2>&1) || { printf '%s\n' "$said"; return 1; }
+    local answer
+    answer=$(cmake --preset "$preset" 2>&1) || { printf '%s\n' "$answer"; return 1; }
   fi
   NINJA_STATUS="[%p, %e s, %u steps to begin] " cmake --build --preset "$preset" ${1:+--target "$@"}
 }

@@ -86,18 +86,19 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place, bool is
 }
 
 const Json& text_part(const Json& json, std::string& place) {
-  // Models that speak, too, have what reads and thinks in a part of its own (Qwen3-Omni); InternVL calls the text its language model.
+  // Models that speak, too, have what reads and thinks in a part of its own (Qwen3-Omni). InternVL and Janus call the text their language model.
   if (const Json* thinker = member(json, "thinker_config"); thinker != nullptr && thinker->is_object()) {
     place += ": thinker_config";
     return text_part(*thinker, place);
   }
-  const char* key = member(json, "text_config") != nullptr ? "text_config" : "llm_config";
-  const Json* text = member(json, key);
+  constexpr const char* parts[] = {"text_config", "llm_config", "language_config"};
+  const auto* key = std::ranges::find_if(parts, [&](const char* part) { return member(json, part) != nullptr; });
+  const Json* text = key == std::end(parts) ? nullptr : member(json, *key);
   if (text == nullptr || !text->is_object()) return json;
   const Json* classes = member(json, "architectures");
   const bool is_known = classes != nullptr && classes->is_array() && !classes->empty() && std::ranges::any_of(architectures, [&](const ArchSpec* arch) { return (*classes)[0] == Json(arch->hf_class); });
   if (is_known) return json;
-  place += message(": ", key);
+  place += message(": ", *key);
   return *text;
 }
 

@@ -17,10 +17,11 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> of_language_model[] = {
     {"language_model.model.", "model."}, {"model.language_model.", "model."}, {"language_model.lm_head.", "lm_head."},
     {"model.text_model.", "model."},     {"thinker.model.", "model."},        {"thinker.lm_head.", "lm_head."},
-    {"llm.model.", "model."},            {"llm.lm_head.", "lm_head."}};
+    {"llm.model.", "model."},            {"llm.lm_head.", "lm_head."},        {"language.model.", "model."},
+    {"language.lm_head.", "lm_head."}};
 
-/// Whether a tensor is of a tower beside a language model whose tensors have their own names (Qwen2-VL).
-bool is_of_tower(std::string_view name) { return name.starts_with("visual."); }
+/// Whether a tensor is of a tower beside a language model whose tensors have their own names (Qwen2-VL, Phi-3-Vision).
+bool is_of_tower(std::string_view name) { return name.starts_with("visual.") || name.starts_with("model.vision_embed_tokens."); }
 
 std::optional<std::string> own_name(std::string_view name) {
   for (const auto& [there, alone] : of_language_model) {

@@ -5,7 +5,7 @@
 namespace bantam::test {
 namespace {
 
-const std::string tower = "visual.blocks.0.attn.qkv.weight";
+const std::vector<std::string> tower = {"model.vision_embed_tokens.img_projection.0.weight", "visual.blocks.0.attn.qkv.weight"};
 
 /// A folder of a model that sees, with this text's tensors under `beginning`, and a tower beside them.
 void write_seeing(const TinyModel& text, const std::string& beginning, const std::filesystem::path& folder, Json config) {
@@ -18,7 +18,7 @@ void write_seeing(const TinyModel& text, const std::string& beginning, const std
     if (t.name.starts_with("model.")) t.name.replace(0, std::string("model.").size(), beginning);
     whole.tensors.push_back(std::move(t));
   }
-  whole.tensors.push_back({tower, "", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  for (const std::string& name : tower) whole.tensors.push_back({name, "", {2, 3}, {1, 2, 3, 4, 5, 6}});
   whole.config = std::move(config);
   whole.write_folder(folder);
 }
@@ -38,15 +38,16 @@ TEST_CASE("the text of models that see is read under every name that they have f
     const Json nested{{"architectures", {"SeeingForConditionalGeneration"}}, {"model_type", std::string(type)}, {"text_config", text}};
     const Json spoken{{"architectures", {"SeeingForConditionalGeneration"}}, {"model_type", std::string(type)}, {"thinker_config", {{"text_config", text}}}};
     const Json called{{"architectures", {"InternVLChatModel"}}, {"model_type", "internvl_chat"}, {"llm_config", tiny.config}};
+    const Json language{{"architectures", {"MultiModalityCausalLM"}}, {"model_type", "multi_modality"}, {"language_config", tiny.config}};
     Json flat = text;
     flat["architectures"] = {"SeeingForConditionalGeneration"};
     flat["model_type"] = std::string(type);
     for (const auto& [beginning, config] : {std::pair<std::string, Json>{"model.language_model.", nested}, {"language_model.model.", nested}, {"model.text_model.", nested},
-                                            {"thinker.model.", spoken}, {"llm.model.", called}, {"model.", flat}}) {
+                                            {"thinker.model.", spoken}, {"llm.model.", called}, {"language.model.", language}, {"model.", flat}}) {
       CAPTURE(beginning);
       const TemporaryFolder folder;
       write_seeing(tiny, beginning, folder / "hf", config);
-      CHECK(Checkpoint::open(folder / "hf").left_out() == std::vector<std::string>{tower});
+      CHECK(Checkpoint::open(folder / "hf").left_out() == tower);
       CHECK(logits_of(Model::load(folder / "hf"), tokens) == logits);
     }
   }

@@ -26,6 +26,7 @@ inline constexpr SeeingModel seeing_models[] = {
     {"glm4v", "", &archs::glm4},
     {"glm_ocr", "", &archs::glm4},
     {"glm4v_moe", "", &archs::glm4_moe},
+    {"phi3_v", "", &archs::phi3},
     {"kimi_k2", "", &archs::deepseek_v3},  // its text_config (K2.5) is of the same type
 };
 
