@@ -38,12 +38,15 @@ struct TextDefault {
   double value;
 };
 inline constexpr TextDefault text_defaults[] = {
-    {&archs::llama, Field::dim, 4096},    {&archs::llama, Field::layers, 32},   {&archs::llama, Field::heads, 32},
-    {&archs::llama, Field::ffn, 11008},   {&archs::llama, Field::vocab, 32000}, {&archs::llama, Field::context, 2048},
-    {&archs::mistral, Field::dim, 4096},  {&archs::mistral, Field::layers, 32}, {&archs::mistral, Field::heads, 32},    {&archs::mistral, Field::kv_heads, 8},
-    {&archs::mistral, Field::ffn, 14336}, {&archs::mistral, Field::vocab, 32000}, {&archs::mistral, Field::context, 131072}, {&archs::mistral, Field::window, 4096},
-    {&archs::qwen2, Field::dim, 4096},    {&archs::qwen2, Field::layers, 32},   {&archs::qwen2, Field::heads, 32},      {&archs::qwen2, Field::kv_heads, 32},
-    {&archs::qwen2, Field::ffn, 22016},   {&archs::qwen2, Field::vocab, 151936}, {&archs::qwen2, Field::context, 32768},
+    {&archs::llama, Field::dim, 4096},     {&archs::llama, Field::ffn, 11008},    {&archs::llama, Field::layers, 32},   {&archs::llama, Field::heads, 32},
+    {&archs::llama, Field::vocab, 32000},  {&archs::llama, Field::context, 2048},
+
+    {&archs::mistral, Field::dim, 4096},   {&archs::mistral, Field::ffn, 14336},  {&archs::mistral, Field::layers, 32}, {&archs::mistral, Field::heads, 32},
+    {&archs::mistral, Field::kv_heads, 8}, {&archs::mistral, Field::window, 4096},
+    {&archs::mistral, Field::vocab, 32000}, {&archs::mistral, Field::context, 131072},
+
+    {&archs::qwen2, Field::dim, 4096},     {&archs::qwen2, Field::ffn, 22016},    {&archs::qwen2, Field::layers, 32},   {&archs::qwen2, Field::heads, 32},
+    {&archs::qwen2, Field::kv_heads, 32},  {&archs::qwen2, Field::vocab, 151936}, {&archs::qwen2, Field::context, 32768},
 };
 /// One of these; nothing where there is none.
 [[nodiscard]] constexpr std::optional<double> text_default(const ArchSpec& arch, Field field) noexcept {
