@@ -165,7 +165,9 @@ TEST_CASE("following the original does no harm where there is little to make goo
   }
   for (const ArchSpec* arch : architectures) {
     CAPTURE(std::string(arch->name));
-    const TinyModel tiny = TinyModel{.arch = arch}.make();
+    // All experts are used: a token that changes one for another is farther away than all that is rounded.
+    TinyModel tiny{.arch = arch, .experts = 4, .experts_used = 4};
+    tiny.make();
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
     const Model original = Model::load(folder / "hf");
@@ -180,7 +182,7 @@ TEST_CASE("following the original does no harm where there is little to make goo
       }
       return std::sqrt(sum);
     };
-    CHECK(distance(1) < 2.5 * distance(0));  // experts change their minds
+    CHECK(distance(1) < 2 * distance(0));
   }
 }
 
