@@ -65,17 +65,18 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place, bool is
     for (const ArchSpec* arch : chosen(named, json, place)) found = the_better(found, arch);
     return found;
   };
-  const Json* it = json.find("architectures");
-  if (it != nullptr && it->is_array() && !it->empty() && (*it)[0].is_string()) {
-    const std::string_view name = (*it)[0].string();
-    if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return is_class_of(*arch, name); })) return *found;
-    // Older configs of models that see have the numbers of their text side by side with those of images (Qwen2.5-VL).
-    const std::string type = text_at(json, "model_type", place, "");
-    if (const ArchSpec* found = text_of_seeing(type)) return *found;
-    // transformers makes a part by its type, whatever class it was trained as (SmolVLM2's VLlama3ForCausalLM, a Llama).
-    if (!is_part) fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(name));
+  const Json* classes = json.find("architectures");
+  const bool is_named = classes != nullptr && classes->is_array() && !classes->empty() && (*classes)[0].is_string();
+  const std::string_view class_name = is_named ? (*classes)[0].string() : std::string_view();
+  if (is_named) {
+    if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return is_class_of(*arch, class_name); })) return *found;
   }
   const std::string type = text_at(json, "model_type", place, "");
+  // Where nobody knows the class, the type decides of a part, as transformers makes it (SmolVLM2's VLlama3ForCausalLM, a Llama), and of models
+  // that see whose configs have the numbers of their text side by side with those of images (Qwen2.5-VL).
+  if (is_named && !is_part && text_of_seeing(type) == nullptr) {
+    fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(class_name));
+  }
   // The text of a model that sees has a type of its own: qwen3_5_text.
   const std::string_view text = "_text", alone = type.ends_with(text) ? std::string_view(type).substr(0, type.size() - text.size()) : type;
   for (const std::string_view name : {std::string_view(type), alone}) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/nextn.hpp"
+#include "bantam/model/archs/shared_experts.hpp"
 
 namespace bantam::inline v0::archs {
 
@@ -25,20 +27,15 @@ constexpr Fused bailing_part(int part, std::string_view gguf) {
 }
 
 /// Names of queries, keys and values alone are ours.
-inline constexpr TensorKey bailing_moe_tensors[] = {
+inline constexpr TensorKey bailing_attention[] = {
     {Role::embedding, "model.word_embeddings.weight", "token_embd.weight"},
     {Role::q, "model.layers.{}.attention.q_proj.weight", "blk.{}.attn_q.weight", {}, {}, false, bailing_part(0, "")},
     {Role::k, "model.layers.{}.attention.k_proj.weight", "blk.{}.attn_k.weight", {}, {}, false, bailing_part(1, "")},
     {Role::v, "model.layers.{}.attention.v_proj.weight", "blk.{}.attn_v.weight", {}, {}, false, bailing_part(2, "")},
     {Role::o, "model.layers.{}.attention.dense.weight", "blk.{}.attn_output.weight"},
-    {Role::gate, "model.layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
-    {Role::up, "model.layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
-    {Role::down, "model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
-    {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
-    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
-    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
+inline constexpr auto bailing_moe_tensors = joined(bailing_attention, shared_experts_tensors);
+
 inline constexpr std::string_view bailing_qkv = "blk.{}.attn_qkv.weight";
 inline constexpr TensorKey bailing_moe_v2_names[] = {
     {Role::q, "model.layers.{}.attention.q_proj.weight", bailing_qkv, {}, {}, false, bailing_part(0, bailing_qkv)},
@@ -48,13 +45,10 @@ inline constexpr TensorKey bailing_moe_v2_names[] = {
     {Role::k_norm, "model.layers.{}.attention.key_layernorm.weight", "blk.{}.attn_k_norm.weight"},
     {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
     {Role::selection_bias, "model.layers.{}.mlp.gate.expert_bias", "blk.{}.exp_probs_b.bias"},
-    // The layer that drafts, whose last norm llama.cpp's files call that of a layer.
-    {Role::draft_projection, "model.layers.{}.eh_proj.weight", "blk.{}.nextn.eh_proj.weight"},
-    {Role::draft_embedding_norm, "model.layers.{}.enorm.weight", "blk.{}.nextn.enorm.weight"},
-    {Role::draft_state_norm, "model.layers.{}.hnorm.weight", "blk.{}.nextn.hnorm.weight"},
+    // llama.cpp's files call the last norm of the layer that drafts that of a layer.
     {Role::draft_final_norm, "model.layers.{}.final_layernorm.weight", "blk.{}.layer_output_norm.weight"},
 };
-inline constexpr auto bailing_moe_v2_tensors = joined(bailing_moe_v2_names, bailing_moe_tensors);
+inline constexpr auto bailing_moe_v2_tensors = joined(bailing_moe_v2_names, joined(bailing_moe_tensors, nextn_tensors));
 
 inline constexpr ConfigChoice bailing_moe_choices[] = {
     {"use_bias", 0, 0}, {"use_qkv_bias", 0, 0}, {"norm_head", 0, 0}, {"first_k_dense_replace", 0, 0, true}};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
+#include "bantam/model/archs/shared_experts.hpp"
 
 namespace bantam::inline v0::archs {
 
@@ -65,16 +66,6 @@ inline constexpr ConfigKey cohere2_moe_numbers[] = {
 };
 inline constexpr auto cohere2_moe_config = joined(cohere2_moe_numbers, cohere_config);
 
-inline constexpr TensorKey cohere2_moe_tensors[] = {
-    {Role::gate, "model.layers.{}.mlp.shared_experts.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight", Presence::required, Layers::sparse},
-    {Role::up, "model.layers.{}.mlp.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight", Presence::required, Layers::sparse},
-    {Role::down, "model.layers.{}.mlp.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight", Presence::required, Layers::sparse},
-    {Role::router, "model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
-    {Role::expert_gate, "model.layers.{}.mlp.experts.{e}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
-    {Role::expert_up, "model.layers.{}.mlp.experts.{e}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {Role::expert_down, "model.layers.{}.mlp.experts.{e}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
-};
-
 inline constexpr ConfigChoice cohere2_moe_choices[] = {
     {.key = "shared_expert_combination_strategy", .otherwise = 1, .text = "average"},
     {"prefix_dense_sliding_window_pattern", 1, 1, true},
@@ -94,7 +85,7 @@ inline constexpr ArchSpec cohere2_moe = [] {
   spec.averages_shared = true;
   spec.flags_windows = true;
   spec.choices = cohere2_moe_choices;
-  spec.more_tensors = cohere2_moe_tensors;
+  spec.more_tensors = shared_experts_tensors;
   spec.more_config = cohere2_moe_config;
   return spec;
 }();
