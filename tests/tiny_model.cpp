@@ -834,6 +834,24 @@ std::vector<const ArchSpec*> architectures_by_parts() {
   return few;
 }
 
+std::vector<const ArchSpec*> architectures_by_state() {
+  std::vector<const ArchSpec*> kept = architectures_by_parts();
+  if (!quick()) return kept;
+  std::vector<std::tuple<std::vector<nn::KvLayer>, nn::RecurrentLayer, MixerKind, bool>> seen;
+  std::erase_if(kept, [&](const ArchSpec* arch) {
+    TinyModel tiny{.arch = arch};
+    tiny.make();
+    std::vector<nn::KvLayer> layers;
+    const nn::KvShape shape = tiny.sizes.kv_shape();
+    for (std::int64_t i = 0; i < shape.layers; ++i) layers.push_back(shape.layer(i));
+    std::tuple of(std::move(layers), tiny.sizes.recurrent, arch->recurrent, arch->may_draft());
+    if (std::ranges::find(seen, of) != seen.end()) return true;
+    seen.push_back(std::move(of));
+    return false;
+  });
+  return kept;
+}
+
 std::vector<const ArchSpec*> dense_architectures() {
   std::vector<const ArchSpec*> dense = architectures_by_parts();
   std::erase_if(dense, [](const ArchSpec* arch) { return arch->has_experts(); });

@@ -134,6 +134,10 @@ struct TinyModel {
 /// All of them; where BANTAM_TEST_QUICK is set as few as have each part among them.
 [[nodiscard]] std::vector<const ArchSpec*> architectures_by_parts();
 
+/// Where BANTAM_TEST_QUICK is set the first of them for each kind and shape of what a text leaves behind (keys and values, recurrent
+/// states, those of a layer that drafts): for tests of what is done with that, whatever computed it.
+[[nodiscard]] std::vector<const ArchSpec*> architectures_by_state();
+
 /// Those of them without experts.
 [[nodiscard]] std::vector<const ArchSpec*> dense_architectures();
 

@@ -259,12 +259,12 @@ def with_outliers(source, folder):
 def facts_rotated_figures(h, models):
     """Rotation is exact in floats, and makes few bits lose less where features differ much in size."""
     model, unseen = h.model("babyllama105"), h.corpus("tinystories-700.txt")
-    calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 128, "--tokens", 256]
+    calibration = ["--calibration", h.corpus("tinystories-plain.txt"), "--samples", 32, "--tokens", 256]
 
     def divergence(model, *options):
         out = h.temporary("rotated.bantam")
         said = h.succeeds("compress", model, "-o", out, *options).err
-        return h.json("perplexity", out, unseen, "--limit", 4000, "--against", model)["kl_mean"], said
+        return h.json("perplexity", out, unseen, "--limit", 2000, "--against", model)["kl_mean"], said
 
     exact, said = divergence(h.model("stories260k"), "--format", "f32", "--rotate", "--seed", 5)
     h.fact("a rotated model of floats is the same model", exact < 1e-8, exact)
@@ -355,7 +355,7 @@ def facts_calibration_figures(h, models):
 def facts_fit_figures(h, models):
     """Mixed precision: as large as asked and never larger, nearer to the model than one format of that size."""
     model, out, text = h.model("books4m"), h.temporary("fit.bantam"), h.corpus("books-valid.txt")
-    options = ["--calibration", h.corpus("books-train.txt"), "--samples", 8, "--tokens", 128, "--candidates", "i2z.g64,i3.g32,i4.g32,i5,i8"]
+    options = ["--calibration", h.corpus("books-train.txt"), "--samples", 4, "--tokens", 128, "--candidates", "i2z.g64,i3.g32,i4.g32,i5,i8"]
     uniform = h.json("compress", model, "-o", h.temporary("uniform.bantam"), "--keep", "*=i3.g32", *options[:6], "--evaluate", text, "--limit", 3000)
     budget = uniform["bytes_after"]
     planned = h.json("compress", model, "--fit", f"{budget}B", *options, "--dry-run")

@@ -6,6 +6,7 @@
 #include "bantam/calibrate/calibration.hpp"
 #include "bantam/prune/pruning.hpp"
 #include "compress/layer_inputs.hpp"
+#include "limits.hpp"
 
 namespace bantam::test {
 
@@ -24,5 +25,8 @@ inline Calibration some_calibration() {
 inline Tensor<float, 2> held_by(const FormatInfo& format, const Tensor<float, 2>& w) {
   return format.kept == Kept::all ? w.clone() : masked(w, magnitude_mask(w, sparsity_of(format)));
 }
+
+/// True, where BANTAM_TEST_QUICK is set, of all formats but one whose codes are chosen along a path: they share that search, which takes longest.
+inline bool another_has_its_search(const FormatInfo& format) { return quick() && format.step_bits != 0 && format.name != "t2.g64"; }
 
 }  // namespace bantam::test

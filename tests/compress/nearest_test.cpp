@@ -38,7 +38,7 @@ TEST_CASE("grids fitted by importance lose less where it matters, in every forma
   const auto all = random::normal<float>({quick() ? 20 : 40, columns}, 42, {.deviation = 0.05});
   const std::vector<float> importance = uneven_importance(columns);
   for (const FormatInfo& format : formats()) {
-    if (format.is_float) continue;
+    if (format.is_float || another_has_its_search(format)) continue;
     CAPTURE(std::string(format.name));
     const Tensor<float, 2> w = held_by(format, all);  // what goes whole costs the same with any grid
     const double range = weighted_error(w, nearest(w, format, {.search = GridSearch::range}), {});
@@ -118,7 +118,7 @@ TEST_CASE("groups without range, of zeros and of huge weights survive every fit"
     Tensor<float, 2> w({2, 300});
     for (std::size_t i = 0; i < w.span().size(); ++i) w.data()[i] = value;
     for (const FormatInfo& format : formats()) {
-      if (format.is_float) continue;
+      if (format.is_float || another_has_its_search(format)) continue;
       CAPTURE(std::string(format.name));
       const Tensor<float, 2> held = held_by(format, w);
       for (const GridSearch search : {GridSearch::range, GridSearch::error, GridSearch::half_quadratic}) {

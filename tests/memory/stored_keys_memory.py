@@ -17,7 +17,7 @@ from streamed_memory import ALLOWED, PARAGRAPH, new_group
 
 # 48 kB of keys and values a token, in layers that see all of the text.
 SHAPE = ["--dim", 256, "--layers", 24, "--ffn", 512, "--heads", 8, "--kv-heads", 8, "--head-dim", 64, "--vocab", 4096, "--context", 8192, "--type", "f16"]
-TOKENS, CONTEXT = 3400, 4096
+TOKENS, CONTEXT = 2400, 3072
 
 
 def main():

@@ -1,6 +1,7 @@
 // Every architecture, from every container, against double precision.
 #include "bantam/compress/footprint.hpp"
 #include "bantam/io/gguf_writer.hpp"
+#include "limits.hpp"
 #include "reference/rope.hpp"
 #include "tiny_model.hpp"
 
@@ -11,8 +12,11 @@ namespace {
 constexpr double tolerance = 1e-4;
 
 TEST_CASE("every architecture computes the reference's logits, the same from every container") {
-  for (const ArchSpec* arch : architectures) {
+  std::size_t turn = 0;
+  for (const ArchSpec* arch : architectures_by_parts()) {
+    ++turn;
     for (const bool tied : {false, true}) {
+      if (quick() && tied != (turn % 2 == 0)) continue;
       CAPTURE(std::string(arch->name));
       CAPTURE(tied);
       TinyModel tiny{.arch = arch, .tied = tied};

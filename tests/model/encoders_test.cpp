@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "bantam/session/rerank.hpp"
+#include "limits.hpp"
 #include "model/family_parts.hpp"
 
 namespace bantam::test {
@@ -61,6 +62,7 @@ TEST_CASE("encoders' states are the reference's, over sequences longer than a pa
     const std::vector<Model> models = from_everywhere(tiny, folder.path());
     const reference::Transformer reference = tiny.reference();
     for (const std::int64_t count : {1, 2, 45, 46, 64, 65, 130, 600}) {
+      if (quick() && (count == 2 || count == 64 || count == 130)) continue;  // nothing begins there that the others lack
       CAPTURE(count);
       const auto tokens = tokens_of(count, 5);
       const std::vector<double> expected = reference.logits(tokens);

@@ -3,6 +3,7 @@
 
 #include "bantam/compress/compress.hpp"
 #include "bantam/model/native_file.hpp"
+#include "limits.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
@@ -172,7 +173,7 @@ TEST_CASE("every changed bit of a header is refused by opening or found by its h
   int found_by_hash = 0;
   // Spaces fill the header to 4096 bytes; a few of them are enough.
   const std::size_t end = std::min(header, file.find_last_not_of(' ', header - 1) + 8);
-  for (std::size_t at = 0; at < end; ++at) {
+  for (std::size_t at = 0; at < end; at += quick() ? 3 : 1) {
     std::string changed = file;
     changed[at] = static_cast<char>(changed[at] ^ (1 << at % 7));
     write_file(path, changed);
@@ -187,7 +188,7 @@ TEST_CASE("every changed bit of a header is refused by opening or found by its h
     ++found_by_hash;
   }
   // Bytes of the config, the pieces, the recipe.
-  CHECK(found_by_hash > 100);
+  CHECK(found_by_hash > (quick() ? 33 : 100));
 }
 
 TEST_CASE("loading with verify finds a changed bit of any tensor, and reads files whose header has no hash") {

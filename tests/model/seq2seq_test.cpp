@@ -1,6 +1,7 @@
 // Decoders behind encoders: from every container, against double precision.
 #include "bantam/io/gguf.hpp"
 #include "bantam/prune/structure.hpp"
+#include "limits.hpp"
 #include "model/family_parts.hpp"
 
 namespace bantam::test {
@@ -37,6 +38,7 @@ TEST_CASE("decoders answer as the reference does, over sources longer than a pag
     tiny.write_folder(folder / "hf");
     const Model model = Model::load(folder / "hf");
     for (const auto& [from, to] : {std::pair{1, 1}, {2, 40}, {64, 3}, {65, 70}, {200, 200}, {600, 5}, {7, 300}}) {
+      if (quick() && (from == 64 || from == 200)) continue;
       CAPTURE(from);
       CAPTURE(to);
       const std::vector<TokenId> source = random_text(from, 5), tokens = random_text(to, 6);

@@ -114,6 +114,7 @@ TEST_CASE("models within any bound give the bits of models in memory") {
       const std::int64_t least = least_of(path), all = whole.bytes();
       CHECK(least < all);
       for (const std::int64_t limit : {all - 1, (least + all) / 2, least}) {
+        if (quick() && limit != least && (turn % 2 == 0) != (limit == all - 1)) continue;
         CAPTURE(limit);
         const Model model = load_within(path, limit);
         REQUIRE(model.residency() != nullptr);

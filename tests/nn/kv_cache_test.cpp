@@ -231,6 +231,7 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
 TEST_CASE("removing tokens leaves values bit for bit and keys turned to their new positions") {
   using bantam::nn::Rope;
   bantam::Team team(3);
+  int turn = 0;
   const std::int64_t heads[] = {2, 1};
   const Rope plain({.dim = 40});
   const Rope yarn({.dim = 24, .base = 150000, .pairs = bantam::nn::RopePairs::adjacent, .scaling = bantam::nn::RopeScaling::yarn, .factor = 8,
@@ -240,6 +241,7 @@ TEST_CASE("removing tokens leaves values bit for bit and keys turned to their ne
   for (const auto& [kind, step] : {std::pair{"f32", 4e-6}, std::pair{"f16", 4 * 0x1p-10}, std::pair{"q8", 8.0 / 127}, std::pair{"q4", 6 * 0.13}, std::pair{"q3", 6 * 0.26}}) {
     for (const Rope* rope : {&plain, &yarn}) {
       for (const auto& [tokens, first, last] : {std::array{200, 3, 70}, std::array{200, 64, 128}, std::array{130, 0, 1}, std::array{65, 10, 11}, std::array{100, 40, 100}}) {
+        if (bantam::test::quick() && turn++ % 3 != 0) continue;
         CAPTURE(kind);
         CAPTURE(first);
         CAPTURE(last);

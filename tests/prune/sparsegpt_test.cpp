@@ -128,6 +128,7 @@ TEST_CASE("what a mask removes stays removed through recursion, targets and swee
   const Layer layer = some_layer(rows, columns);
   const auto residual = random::normal<float>({rows, columns}, 33);
   for (const FormatInfo& format : formats()) {
+    if (another_has_its_search(format)) continue;
     CAPTURE(std::string(format.name));
     const Sparsity fitting = sparsity_of(format);
     const Mask mask = wanda_mask(layer.w, layer.hessian.mean_squares(), fitting.any() ? fitting : Sparsity(0.5));

@@ -99,7 +99,7 @@ std::int64_t least_memory(const Model& model, std::int64_t tokens) {
 }
 
 TEST_CASE("the layer that drafts shares the bound of its session's memory, and the text stays as it is") {
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : architectures_by_state()) {
     if (!arch->may_draft()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .context = 2400, .drafts = true};

@@ -10,7 +10,7 @@ namespace {
 /// A model of every kind of recurrent layer, and of layers that differ in heads or read others' keys, in memory.
 std::vector<Model> stateful_models() {
   std::vector<Model> models;
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : architectures_by_state()) {
     if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;
     TinyModel tiny{.arch = arch, .context = 400};
     tiny.make();

@@ -790,7 +790,7 @@ TEST_CASE("guesses are checked in the batch, and leave every text as it is") {
 }
 
 TEST_CASE("guesses in the batch leave texts of all architectures as they are") {
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : architectures_by_state()) {
     if (!arch->causal) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .context = 400, .drafts = arch->may_draft()};

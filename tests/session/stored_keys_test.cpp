@@ -163,7 +163,7 @@ struct Repair {
 }  // namespace
 
 TEST_CASE("sessions of every architecture go on from a file as they do from memory") {
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : architectures_by_state()) {
     if (!arch->causal) continue;
     CAPTURE(std::string(arch->name));
     const Model model = deep_model(arch);
