@@ -163,6 +163,7 @@ struct Repair {
 }  // namespace
 
 TEST_CASE("sessions of every architecture go on from a file as they do from memory") {
+  std::size_t turn = 0;
   for (const ArchSpec* arch : architectures_by_state()) {
     if (!arch->causal) continue;
     CAPTURE(std::string(arch->name));
@@ -173,7 +174,7 @@ TEST_CASE("sessions of every architecture go on from a file as they do from memo
       continue;
     }
     check(model, "f16", tight);
-    if (!quick()) check(model, "f16", roomy);
+    if (!quick() && turn++ % 3 == 0) check(model, "f16", roomy);
   }
 }
 

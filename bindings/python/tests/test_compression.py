@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import bantam
-from common import GREEDY, MODEL, QUICK, ROOT, TEXT, Folder, model
+from common import GREEDY, MODEL, QUICK, ROOT, TEXT, Folder, first_layers, model
 
 
 class Compression(Folder):
@@ -108,8 +108,9 @@ class Compression(Folder):
                     self.assertTrue(any("pruned" in call or "sliced" in call for call in calls), calls)
                 with self.assertRaises(bantam.Cancelled):
                     bantam.compress(model, prune=removal, progress=lambda *p: False, **few)
-                with self.assertWarnsRegex(UserWarning, "bundled"):
-                    bantam.compress(model, prune=removal, samples=1, tokens=16)
+                if part == "channels":
+                    with self.assertWarnsRegex(UserWarning, "bundled"):
+                        bantam.compress(model, prune=removal, samples=1, tokens=16)
         kept, _ = bantam.compress(model, format="f16", prune="channels:0.5", **few)
         lost, _ = bantam.compress(model, format="f16", prune="channels:0.5", compensate=False, **few)
         self.assertFalse(np.array_equal(np.asarray(kept["layers.1.mlp.down"]), np.asarray(lost["layers.1.mlp.down"])))
@@ -170,9 +171,10 @@ class Compression(Folder):
 
     def test_calibrated_in_memory_and_by_file(self):
         corpus = bantam.Corpus(ROOT / "models" / "paragraph.txt", tokens=64 if QUICK else 512, sample_tokens=32 if QUICK else 128)
-        small, report = bantam.compress(model, "gptq", format="i3", calibration=corpus)
+        source = first_layers(self.folder / "source", 1) if QUICK else MODEL
+        small, report = bantam.compress(bantam.load(source), "gptq", format="i3", calibration=corpus)
         small.save(self.folder / "memory.bantam")
-        bantam.compress_file(MODEL, self.folder / "file.bantam", "gptq", format="i3", calibration=corpus)
+        bantam.compress_file(source, self.folder / "file.bantam", "gptq", format="i3", calibration=corpus)
         prompt = dict(prompt="The", max_tokens=12, **GREEDY)
         texts = {bantam.Session(bantam.load(self.folder / f"{name}.bantam")).generate(**prompt) for name in ("memory", "file")}
         self.assertEqual(len(texts), 1)
@@ -200,7 +202,7 @@ class Compression(Folder):
 
     def test_bundled_text(self):
         with self.assertWarnsRegex(UserWarning, "bundled"):
-            bantam.compress(model, "gptq", samples=2, tokens=32)
+            bantam.compress(bantam.load(first_layers(self.folder / "source", 1)), "gptq", samples=2, tokens=32)
 
     def test_other_containers(self):
         bantam.compress_file(MODEL, self.folder / "m.gguf", format="q8_0", to="gguf")

@@ -9,7 +9,7 @@ import numpy as np
 import bantam
 from bantam import _bantam
 from bantam._options import table_of
-from common import GREEDY, MODEL, ROOT, Folder, model, write_adapter
+from common import GREEDY, MODEL, ROOT, Folder, first_layers, model, write_adapter
 
 KINDS = [getattr(bantam, name) for name in bantam.__all__ if name.endswith("Options")]
 # What takes the options of which class, and with what before them.
@@ -106,8 +106,9 @@ class Options(Folder):
 
     def test_every_option_of_compression_is_taken_and_named(self):
         paragraph, out = ROOT / "models" / "paragraph.txt", self.folder / "out"
-        write_adapter(self.folder / "lora")
-        bantam.save_imatrix(MODEL, self.folder / "i.gguf", calibration=paragraph, samples=1, tokens=16)
+        source = first_layers(self.folder / "source")
+        write_adapter(self.folder / "lora", layers=2)
+        bantam.save_imatrix(source, self.folder / "i.gguf", calibration=paragraph, samples=1, tokens=16)
         read = {"importance": lambda _: self.folder / "i.gguf", "adapters": lambda _: [f"{self.folder / 'lora'}:0.5"], "flag": lambda text: text == "on", "integer": int, "seed": int, "number": float, "exceptions": lambda text: dict([text.split("=")]),
                 "file": lambda _: self.folder / "file", "corpus": lambda _: paragraph}
         wrong = {"number": float("nan"), "exceptions": {"*": "?!"}, **dict.fromkeys(("choice", "format", "text", "texts"), "?!")}
@@ -118,10 +119,10 @@ class Options(Folder):
             example = {"on": "off", "off": "on"}[row["initial"]] if kind == "flag" else row["example"]
             options = {"samples": 1, "tokens": 16, "calibration": paragraph, **({needed: amount} if needed else {})}
             with self.subTest(name):
-                bantam.compress_file(MODEL, out, **{**options, name: read.get(kind, str)(example)})
+                bantam.compress_file(source, out, **{**options, name: read.get(kind, str)(example)})
                 if kind in wrong:
                     with self.assertRaisesRegex(bantam.InvalidArgument, f"^{name}: "):
-                        bantam.compress_file(MODEL, out, **{**options, name: wrong[kind]})
+                        bantam.compress_file(source, out, **{**options, name: wrong[kind]})
 
     def test_help_lists_every_option(self):
         for function, kind in ((bantam.Session.stream, bantam.GenerateOptions), (bantam.Session.chat, bantam.GenerateOptions),
