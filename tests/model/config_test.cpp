@@ -1,7 +1,6 @@
 // config.json: what it says, what it may not say, and what is written of it.
 #include <nlohmann/json.hpp>
 
-#include "limits.hpp"
 #include "tiny_model.hpp"
 
 namespace bantam::test {
