@@ -826,6 +826,23 @@ std::vector<const ArchSpec*> few_architectures() {
   return few;
 }
 
+/// Of these the first of each kind and shape of what a text leaves behind.
+std::vector<const ArchSpec*> one_of_each_state(std::vector<const ArchSpec*> of) {
+  std::vector<std::tuple<std::vector<nn::KvLayer>, nn::RecurrentLayer, MixerKind, bool>> seen;
+  std::erase_if(of, [&](const ArchSpec* arch) {
+    TinyModel tiny{.arch = arch};
+    tiny.make();
+    std::vector<nn::KvLayer> layers;
+    const nn::KvShape shape = tiny.sizes.kv_shape();
+    for (std::int64_t i = 0; i < shape.layers; ++i) layers.push_back(shape.layer(i));
+    std::tuple state(std::move(layers), tiny.sizes.recurrent, arch->recurrent, arch->may_draft());
+    if (std::ranges::find(seen, state) != seen.end()) return true;
+    seen.push_back(std::move(state));
+    return false;
+  });
+  return of;
+}
+
 }  // namespace
 
 std::vector<const ArchSpec*> architectures_by_parts() {
@@ -835,21 +852,9 @@ std::vector<const ArchSpec*> architectures_by_parts() {
 }
 
 std::vector<const ArchSpec*> architectures_by_state() {
-  std::vector<const ArchSpec*> kept = architectures_by_parts();
-  if (!quick()) return kept;
-  std::vector<std::tuple<std::vector<nn::KvLayer>, nn::RecurrentLayer, MixerKind, bool>> seen;
-  std::erase_if(kept, [&](const ArchSpec* arch) {
-    TinyModel tiny{.arch = arch};
-    tiny.make();
-    std::vector<nn::KvLayer> layers;
-    const nn::KvShape shape = tiny.sizes.kv_shape();
-    for (std::int64_t i = 0; i < shape.layers; ++i) layers.push_back(shape.layer(i));
-    std::tuple of(std::move(layers), tiny.sizes.recurrent, arch->recurrent, arch->may_draft());
-    if (std::ranges::find(seen, of) != seen.end()) return true;
-    seen.push_back(std::move(of));
-    return false;
-  });
-  return kept;
+  if (!quick()) return architectures_by_parts();
+  static const std::vector<const ArchSpec*> few = one_of_each_state(architectures_by_parts());
+  return few;
 }
 
 std::vector<const ArchSpec*> dense_architectures() {
