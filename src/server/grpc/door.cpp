@@ -101,6 +101,7 @@ struct Calls final : grpc::CallbackGenericService {
   HttpCheck check;
   HttpHandler handler;
   std::atomic<bool> listens{false};
+  std::atomic<bool> closes{false};  ///< takes no more calls; those at hand go on
   mutable std::mutex mutex;
   std::set<std::shared_ptr<Call>> calls;  ///< until gRPC is done with them
   std::unique_ptr<grpc::Server> server;
@@ -173,14 +174,16 @@ class Call final : public grpc::ServerGenericBidiReactor, public std::enable_sha
     }
   }
 
-  /// Behind what was written. The first status holds.
+  /// Behind what was written. The first status holds: gRPC may tell that a call is cancelled before it tells that nothing more is read, and only then
+  /// may be told of the end.
   void end(grpc::Status status) {
     std::function<void()> unneeded;  // goes without the mutex, with all that it holds
     {
       const std::lock_guard lock(mutex_);
-      if (std::exchange(ends_, true)) return;
-      status_ = std::move(status);
-      unneeded = std::exchange(on_gone_, {});
+      if (!std::exchange(ends_, true)) {
+        status_ = std::move(status);
+        unneeded = std::exchange(on_gone_, {});
+      }
     }
     go_on();
   }
@@ -354,7 +357,7 @@ grpc::ServerGenericBidiReactor* Calls::CreateReactor(grpc::GenericCallbackServer
   };
   const GrpcMethod* method = GrpcMethod::find(context->method());
   if (method == nullptr) return new Refusal({grpc::StatusCode::UNIMPLEMENTED, message("there is no ", printable(context->method()))});
-  if (!listens) return new Refusal({grpc::StatusCode::UNAVAILABLE, "the server is starting"});
+  if (!listens || closes) return new Refusal({grpc::StatusCode::UNAVAILABLE, closes ? "the server is shutting down" : "the server is starting"});
   const auto call = std::make_shared<Call>(*this, *context, *method);
   {
     const std::lock_guard lock(mutex);
@@ -411,8 +414,17 @@ class Door final : public GrpcDoor {
 
   void close(std::chrono::seconds time) override {
     if (closing_.joinable()) return;
+    calls_.closes = true;
     tell(false);
-    closing_ = std::thread([this, until = std::chrono::system_clock::now() + time] { calls_.server->Shutdown(until); });
+    closing_ = std::thread([this, until = std::chrono::system_clock::now() + time] {
+      // Until the calls at hand have ended new ones are refused in words. Behind Shutdown() gRPC cancels what comes before its clients know of it, and
+      // a call that is cancelled is not tried elsewhere.
+      constexpr std::chrono::milliseconds pause{10};
+      while (is_busy() && std::chrono::system_clock::now() < until) std::this_thread::sleep_for(pause);
+      // What is left are connections. A client that is idle may not hear that it is to leave, and would be waited for.
+      constexpr std::chrono::milliseconds farewell{200};
+      calls_.server->Shutdown(std::chrono::system_clock::now() + farewell);
+    });
   }
 
   [[nodiscard]] bool is_busy() const override { return !calls_.all().empty(); }
