@@ -231,7 +231,7 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
 
 /// Windows in two of three layers, those without one with heads of their own. Half of the layers read others' keys, where values are not keys.
 void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
-  if (!arch->full_layers_differ()) return;
+  if (!arch->full_heads_differ()) return;
   if (full_head_dim == 0) full_head_dim = 2 * head_dim;
   shares_values = shares_values || arch->has_experts();
   const std::size_t first = shares_values ? specs.size() : specs.size() / 2;
@@ -255,7 +255,7 @@ void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
 
 /// What config.json says of them.
 void TinyModel::say_full_layers() {
-  if (!arch->full_layers_differ()) return;
+  if (!arch->full_heads_differ()) return;
   config["attention_k_eq_v"] = shares_values;
   config["use_double_wide_mlp"] = !shares_values;
   config["enable_moe_block"] = arch->has_experts();
@@ -283,6 +283,7 @@ TinyModel& TinyModel::make() {
   sizes.dim = dim, sizes.heads = heads, sizes.kv_heads = kv_heads, sizes.head_dim = head_dim, sizes.vocab = vocab, sizes.context = context;
   sizes.norm_eps = 0.00001, sizes.rope.base = arch->find(Field::rope_base) != nullptr ? 5000 : arch->default_rope_base, sizes.rope.dim = head_dim;
   sizes.value_dim = head_dim;
+  if (const ConfigKey* of_values = arch->find(Field::value_dim); of_values != nullptr && !of_values->hf.empty()) sizes.value_dim = head_dim / 4 * 3;
   if (arch->latent) {
     sizes.kv_heads = heads, sizes.q_rank = q_rank, sizes.kv_rank = kv_rank, sizes.value_dim = value_dim, sizes.rope.dim = head_dim / 4 * 2;
   }
@@ -299,6 +300,7 @@ TinyModel& TinyModel::make() {
   sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
                   .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : arch->attention_scale, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
                   .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, 3)};
+  sizes.scales.values = scale(Field::value_scale, 0.625);
   if (arch->folds_scales) sizes.scales = scales;
   if (arch->find(Field::temperature_scale) != nullptr) {
     // Over half a window of the context: what is asked of tiny models comes to several steps.
@@ -338,6 +340,7 @@ TinyModel& TinyModel::make() {
     if (!arch->rope_bases_key.empty() && specs[i].window == 0) specs[i].rope = nn::LayerRope::none;
   }
   for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
+  for (std::size_t i = 0; arch->full_layers_differ() && !arch->full_heads_differ() && i < specs.size(); ++i) specs[i].kv_heads = specs[i].window > 0 ? kv_heads : full_kv_heads, specs[i].group = heads / specs[i].kv_heads;
   set_full_layers(specs);
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
@@ -561,7 +564,7 @@ GgufBuilder TinyModel::gguf() const {
   // What the file has room for is less exact than config.json: the nearest float.
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    const bool listed = (arch->full_layers_differ() && (key.field == Field::kv_heads || key.field == Field::ffn)) || (key.field == Field::heads && !arch->heads_key.empty());
+    const bool listed = (arch->full_layers_differ() && (key.field == Field::kv_heads || (key.field == Field::ffn && arch->full_heads_differ()))) || (key.field == Field::heads && !arch->heads_key.empty());
     if (key.gguf.empty() || listed || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
     if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
@@ -600,7 +603,7 @@ GgufBuilder TinyModel::gguf() const {
     std::vector<std::int32_t> groups, widths;
     for (const LayerSpec& spec : sizes.specs) groups.push_back(static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.ffn));
     b.key(message(name, ".attention.head_count_kv"), groups);
-    if (!arch->has_experts()) b.key(message(name, ".feed_forward_length"), widths);
+    if (arch->full_heads_differ() && !arch->has_experts()) b.key(message(name, ".feed_forward_length"), widths);
   }
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
     b.key(message(name, ".rope.scaling.type"), "yarn").key(message(name, ".rope.scaling.factor"), static_cast<float>(sizes.rope.factor));
@@ -766,11 +769,12 @@ reference::Transformer TinyModel::reference() const {
   for (std::int64_t i = 0; !arch->heads_key.empty() && i < sizes.layers; ++i) r.layer_heads.push_back(sizes.heads_of(i));
   for (std::size_t i = 0; arch->full_layers_differ() && i < sizes.specs.size(); ++i) {
     const LayerSpec& spec = sizes.specs[i];
-    r.head_dims.push_back(spec.window > 0 ? head_dim : full_head_dim);
-    r.groups.push_back(heads / (spec.window > 0 ? kv_heads : full_kv_heads));
+    r.head_dims.push_back(sizes.head_dim_of(spec));
+    r.groups.push_back(spec.group);
     r.kv_layers.push_back(spec.kv_layer);
   }
   r.norms_values = arch->norms_values;
+  r.value_scale = scales.values;
   r.per_layer_dim = sizes.per_layer_dim;
   for (const LayerSpec& spec : specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
   r.temperature = sizes.temperature.scale, r.temperature_length = sizes.temperature.length, r.temperature_offset = sizes.temperature.offset;

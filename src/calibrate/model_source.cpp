@@ -115,7 +115,7 @@ LayerWeights ModelSource::rotated_block(std::int64_t layer) const {
   LayerWeights block = load_finite_block(original_, layer);
   // A seed of its own for each block, whatever the first; 0 is the residual stream's.
   std::optional<Rotation> values;
-  if (seed_ && !original_.config().is_latent()) values.emplace(original_.config().head_dim, *seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
+  if (seed_ && !original_.config().is_latent()) values.emplace(original_.config().value_dim, *seed_ + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(layer + 1));
   const auto rotate = [&](const TensorId& id, WeightMatrix& matrix) {
     if (matrix.empty()) return;
     const RoleInfo& info = info_of(id.role);

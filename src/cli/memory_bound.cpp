@@ -123,7 +123,7 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const LayerSpec& spec = c.layer(i);
     const std::int64_t heads = c.heads_of(i), keys = c.kv_heads_of(i);
-    mixer = std::max(mixer, heads * (c.head_dim_of(spec) * 2 * plain + c.value_dim_of(spec) * (plain + rounded)) + 2 * keys * c.head_dim_of(spec) * plain);
+    mixer = std::max(mixer, heads * (c.head_dim_of(spec) * 2 * plain + c.value_dim_of(spec) * (plain + rounded)) + keys * (c.head_dim_of(spec) + c.value_dim_of(spec)) * plain);
     ffn = std::max(ffn, spec.ffn);
     experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
   }

@@ -215,6 +215,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::attention_in_scale: return c.scales.attention_in;
     case Field::attention_out_scale: return c.scales.attention_out;
     case Field::key_scale: return c.scales.keys;
+    case Field::value_scale: return c.scales.values;
     case Field::space_in_scale: return c.scales.space_in;
     case Field::space_out_scale: return c.scales.space_out;
     case Field::space_gate_scale: return c.scales.space[0];

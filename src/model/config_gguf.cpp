@@ -2,23 +2,19 @@
 #include "bantam/model/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
-#include "bantam/model/seeing.hpp"
 #include "config_words.hpp"
+#include "model/gguf_architecture.hpp"
 #include "model/recurrent_config.hpp"
 
 namespace bantam::inline v0 {
 
 namespace {
-
-/// llama.cpp's numbers of gating functions.
-nn::RouterScore score_of(double function) noexcept {
-  return function == 2 ? nn::RouterScore::sigmoid : function == 3 ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::softmax;
-}
 
 /// What a file says of the router beside its numbers; few do, for the architecture decides.
 void read_router(const GgufFile& file, const std::string& prefix, nn::RouterOptions& router) {
@@ -28,7 +24,7 @@ void read_router(const GgufFile& file, const std::string& prefix, nn::RouterOpti
     if (*function != 1 && *function != 2 && *function != 3) {
       fail(Errc::unsupported, place, ": ", prefix, "expert_gating_func: expected 1 (softmax), 2 (sigmoid) or 3 (softmax of the chosen), found ", *function);
     }
-    router.score = score_of(*function);
+    router.score = detail::score_of(*function);
   }
 }
 
@@ -56,8 +52,8 @@ void read_longrope(const GgufFile& file, const std::string& prefix, ModelConfig&
   c.rope.attention_factor = file.number(prefix + "attn_factor").value_or(1);
 }
 
-/// A flag for each layer, as truth values or numbers; empty where there is no list.
-std::vector<bool> flags_of(const GgufFile& file, const std::string& key, std::int64_t layers) {
+/// A flag for each layer, as truth values or numbers; empty where there is no list. Those of layers that draft may follow, which are left out.
+std::vector<bool> flags_of(const GgufFile& file, const std::string& key, const ModelConfig& c) {
   const GgufValue* value = file.value(key);
   std::vector<bool> flags;
   if (value == nullptr) return flags;
@@ -66,21 +62,23 @@ std::vector<bool> flags_of(const GgufFile& file, const std::string& key, std::in
     for (const std::int64_t number : *numbers) flags.push_back(number != 0);
   }
   const bool is_list = std::holds_alternative<std::vector<bool>>(*value) || std::holds_alternative<std::vector<std::int64_t>>(*value);
-  if (is_list && std::ssize(flags) != layers) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected ", layers, " flags, found ", flags.size());
+  if (std::ssize(flags) == c.layers + c.drafting_layers) flags.resize(static_cast<std::size_t>(c.layers));
+  if (is_list && std::ssize(flags) != c.layers) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected ", c.layers, " flags, found ", flags.size());
   return flags;
 }
 
 /// Layers that have a window: a list, or each but those that are a multiple of a number, or as the architecture says.
-std::vector<bool> windows_of(const GgufFile& file, const std::string& key, const ArchSpec& arch, std::int64_t layers) {
+std::vector<bool> windows_of(const GgufFile& file, const std::string& key, const ModelConfig& c) {
+  const ArchSpec& arch = *c.arch;
   std::vector<bool> windows;
-  for (std::int64_t i = 0; i < layers; ++i) windows.push_back(detail::has_window(arch, i));
+  for (std::int64_t i = 0; i < c.layers; ++i) windows.push_back(detail::has_window(arch, i));
   const GgufValue* value = file.value(key);
   if (value == nullptr) return windows;
-  if (std::vector<bool> flags = flags_of(file, key, layers); !flags.empty()) return flags;
+  if (std::vector<bool> flags = flags_of(file, key, c); !flags.empty()) return flags;
   const std::optional<double> step = file.number(key);
   if (!step || !(*step >= 0) || *step > static_cast<double>(detail::largest_extent)) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected a number of layers or a flag for each, found something else");
   // 1: all see everything; 0: all have the window.
-  for (std::int64_t i = 0; i < layers; ++i) windows[static_cast<std::size_t>(i)] = detail::has_window(arch, i, static_cast<std::int64_t>(*step));
+  for (std::int64_t i = 0; i < c.layers; ++i) windows[static_cast<std::size_t>(i)] = detail::has_window(arch, i, static_cast<std::int64_t>(*step));
   return windows;
 }
 
@@ -113,168 +111,161 @@ void read_pooled_layers(const GgufFile& file, const std::string& prefix, ModelCo
   }
 }
 
+/// Where a file has the numbers of an architecture.
+struct Numbers {
+  const GgufFile& file;
+  const std::string& name;  ///< that keys begin with
+  const ArchSpec& arch;
+
+  [[nodiscard]] std::string key(Field field) const {
+    const ConfigKey* key = arch.find(field);
+    return key == nullptr || key->gguf.empty() ? std::string() : message(name, ".", key->gguf);
+  }
+  [[nodiscard]] const std::vector<std::int64_t>* whole_list(Field field) const {
+    const GgufValue* value = file.value(key(field));
+    return value != nullptr ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
+  }
+  [[nodiscard]] std::vector<double> list(Field field) const {
+    const auto* list = whole_list(field);
+    std::vector<double> numbers = list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
+    // Those of layers that draft are the last.
+    const std::int64_t drafting = file.integer(key(Field::drafting_layers)).value_or(0);
+    if (drafting > 0 && drafting < std::ssize(numbers)) numbers.resize(numbers.size() - static_cast<std::size_t>(drafting));
+    return numbers;
+  }
+  [[nodiscard]] std::optional<double> number(Field field) const {
+    const auto* list = whole_list(field);
+    const ConfigKey* own = arch.find(field);
+    // What no container says.
+    if (own != nullptr && own->gguf.empty() && own->hf.empty() && own->otherwise != 0) return own->otherwise;
+    if (list == nullptr) return file.number(key(field));
+    // Some writers give one number a layer; equal numbers mean the same.
+    const std::string place = file.path().string();
+    const std::int64_t layers = file.integer(key(Field::layers)).value_or(0);
+    if (static_cast<std::int64_t>(list->size()) != layers) fail(Errc::corrupt, place, ": ", key(field), ": expected one number or ", layers, ", found ", list->size());
+    for (const std::int64_t entry : *list) {
+      if (entry != list->front() && !detail::may_differ(field)) fail(Errc::unsupported, place, ": ", key(field), ": expected one number for all layers, found several");
+    }
+    return list->empty() ? std::nullopt : std::optional(static_cast<double>(list->front()));
+  }
+  /// Where folders flag the layers with experts, the tensors of GGUF files tell.
+  [[nodiscard]] bool is_dense(std::int64_t layer) const {
+    return !arch.sparse_flags_key.empty() && std::ranges::any_of(std::array{Role::gate, Role::up, Role::down}, [&](Role role) { return file.find(name_from(arch.find(role)->gguf, {role, layer})) != nullptr; });
+  }
+};
+
+void read_windows(const GgufFile& file, const std::string& prefix, const detail::Source& source, ModelConfig& c) {
+  const std::string key = prefix + "attention.sliding_window";
+  // llama.cpp's chunks have one size.
+  const double chunk = c.arch->chunks_windows ? 8192 : 0;
+  if (c.arch->chunks_windows && file.number(key).value_or(1) == 0) fail(Errc::unsupported, source.place, ": ", key, ": expected attention in chunks, found 0");
+  if (source.number(Field::window).value_or(chunk) == 0) return;
+  const std::vector<bool> windows = windows_of(file, key + "_pattern", c);
+  const std::int64_t window = source.number(Field::window) ? detail::require_extent(source, Field::window) : static_cast<std::int64_t>(chunk);
+  for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = windows[static_cast<std::size_t>(i)] ? window : 0;
+  c.set_layers(std::move(c.specs));
+}
+
+/// How rope is stretched over longer texts.
+void read_scaling(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  const std::string place = file.path().string();
+  const std::string* type = file.text(prefix + "type");
+  if (file.find("rope_factors_long.weight") != nullptr) return read_longrope(file, prefix, c);
+  if (type == nullptr || *type == "none") return;
+  if (*type == "linear") {
+    c.rope.scaling = nn::RopeScaling::linear;
+  } else if (*type == "yarn") {
+    c.rope.scaling = nn::RopeScaling::yarn;
+  } else {
+    fail(Errc::unsupported, place, ": ", prefix, "type: expected none, linear or yarn, found ", printable(*type));
+  }
+  c.rope.factor = file.number(prefix + "factor").value_or(1);
+  if (!(c.rope.factor >= 1) || !std::isfinite(c.rope.factor)) fail(Errc::corrupt, place, ": ", prefix, "factor: expected at least 1, found ", c.rope.factor);
+  const auto positive = [&](std::string_view key, double otherwise) {
+    const double value = file.number(prefix + std::string(key)).value_or(otherwise);
+    if (!(value > 0) || !std::isfinite(value)) fail(Errc::corrupt, place, ": ", prefix, key, ": expected a number above 0, found ", value);
+    return value;
+  };
+  const double original = positive("original_context_length", static_cast<double>(c.context));
+  if (!(original >= 1) || original > static_cast<double>(detail::largest_extent)) {
+    fail(Errc::corrupt, place, ": ", prefix, "original_context_length: expected 1 to ", detail::largest_extent, ", found ", original);
+  }
+  c.rope.original_context = static_cast<std::int64_t>(original);
+  if (c.rope.scaling != nn::RopeScaling::yarn) return;
+  c.rope.beta_fast = positive("yarn_beta_fast", c.rope.beta_fast);
+  c.rope.beta_slow = positive("yarn_beta_slow", c.rope.beta_slow);
+  const bool has_multiplier = file.value(prefix + "yarn_log_multiplier") != nullptr;
+  // 0.1 times what folders say; cosines and sines keep their length.
+  if (c.arch->latent && has_multiplier) {
+    c.rope.score_mscale = static_cast<float>(positive("yarn_log_multiplier", 0.1) * 10);
+    c.rope.attention_factor = 1;
+  }
+  // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
+  const double usual = 0.1 * std::log(c.rope.factor) + 1;
+  if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * usual;
+  // Ministral's mscale_all_dim, beside an mscale of 1.
+  if (!c.arch->latent && has_multiplier) c.rope.attention_factor = usual / (0.1 * positive("yarn_log_multiplier", 1) * std::log(c.rope.factor) + 1);
+}
+
+/// Which rope turns which layer, and how queries grow with their position.
+void read_layer_ropes(const GgufFile& file, const std::string& prefix, const detail::Source& source, ModelConfig& c) {
+  const ArchSpec& arch = *c.arch;
+  const double local = source.number(Field::local_rope_base).value_or(0);
+  if (!(local >= 0) || !std::isfinite(local)) fail(Errc::corrupt, source.place, ": ", source.key(Field::local_rope_base), ": expected a number above 0, found ", local);
+  const std::int64_t local_dim = detail::extent_or(source, Field::local_rope_dim, c.rope.dim);
+  if (local_dim > c.head_dim || local_dim % 2 != 0) fail(Errc::corrupt, source.place, ": ", source.key(Field::local_rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", local_dim);
+  detail::set_ropes(c, local, local_dim);
+  if (!arch.rope_bases_key.empty()) {
+    const std::vector<bool> turned = flags_of(file, prefix + "attention.rope_pattern", c);
+    for (std::size_t i = 0; i < turned.size(); ++i) c.specs[i].rope = turned[i] ? nn::LayerRope::model : nn::LayerRope::none;
+  }
+  const double temperature = source.number(Field::temperature_scale).value_or(0);
+  if (!(temperature >= 0) || !std::isfinite(temperature)) fail(Errc::corrupt, source.place, ": ", source.key(Field::temperature_scale), ": expected a number of at least 0, found ", temperature);
+  c.temperature = {.scale = temperature, .length = static_cast<double>(c.rope.original_context)};
+  if (arch.temperature.scale > 0) c.temperature = arch.temperature;
+  c.norms_turned = arch.norms_turned && detail::gguf_norms_turned(c);
+}
+
 }  // namespace
 
 ModelConfig read_gguf_config(const GgufFile& file) {
   const std::string place = file.path().string();
   const std::string* name = file.text("general.architecture");
   if (name == nullptr) fail(Errc::corrupt, place, ": general.architecture: expected the name of an architecture, found nothing");
-  const bool has_experts = file.number(*name + ".expert_count").value_or(0) != 0;
-  const double function = file.number(*name + ".expert_gating_func").value_or(0);
-  const bool windowed = file.number(*name + ".attention.sliding_window").value_or(0) > 0;
-  const ArchSpec* arch = nullptr;
-  std::string names;
-  const ArchSpec* seeing = text_of_seeing(*name);
-  const bool is_ggufs = std::ranges::any_of(architectures, [&](const ArchSpec* candidate) { return candidate->gguf_name() == *name; });
-  for (const ArchSpec* candidate : architectures) {
-    names += message(names.empty() ? "" : ", ", candidate->gguf_name(), candidate->has_experts() ? " with experts" : "");
-    const bool named = candidate->gguf_name() == *name || (!is_ggufs && candidate->name == *name) || candidate == seeing;
-    if (!named || candidate->has_experts() != has_experts) continue;
-    if (!candidate->gguf_mark.empty() && file.find(candidate->gguf_mark) == nullptr) continue;
-    // OLMo 2 and 3 share a name: the second has windows.
-    const bool steps = windowed && candidate->full_attention_step > 0 && arch != nullptr && arch->full_attention_step == 0;
-    // DeepSeek V2 and V3 share a name, and differ in how they score experts.
-    const bool scores = function != 0 && candidate->router.score == score_of(function) && (arch == nullptr || arch->router.score != candidate->router.score);
-    const bool marked = !candidate->gguf_mark.empty();
-    // GPT-NeoX's with halves one after the other.
-    const bool halves = candidate->says_parallel && file.boolean(*name + ".use_parallel_residual") == candidate->parallel;
-    // BERT and DistilBERT share a name: the second has no token types.
-    const TensorKey* types = arch == nullptr ? nullptr : arch->find(Role::token_type_embedding);
-    const bool untyped = types != nullptr && candidate->find(Role::token_type_embedding) == nullptr && file.find(types->gguf) == nullptr;
-    if (arch == nullptr || marked || halves || untyped || (candidate->name == *name && !windowed && arch->gguf_mark.empty()) || scores || steps) arch = candidate;
-  }
-  if (arch == nullptr) {
-    fail(Errc::unsupported, place, ": general.architecture: expected one of ", names, ", found ", printable(*name), has_experts ? " with experts" : "");
-  }
-  // The rows of q and k are in another order there: llama.cpp turns pairs by axes of an image as halves of a head alone.
-  if (arch->gguf_pairs == nn::RopePairs::adjacent && file.value(*name + ".rope.dimension_sections") != nullptr) {
-    fail(Errc::unsupported, place, ": ", *name, ".rope.dimension_sections: expected none of a model of type ", arch->name, "; the folder that this file was made from is read");
-  }
-  const auto key_of = [&](Field field) {
-    const ConfigKey* key = arch->find(field);
-    return key == nullptr || key->gguf.empty() ? std::string() : message(*name, ".", key->gguf);
-  };
-  const auto list_of = [&](Field field) -> const std::vector<std::int64_t>* {
-    const GgufValue* value = file.value(key_of(field));
-    return value != nullptr ? std::get_if<std::vector<std::int64_t>>(value) : nullptr;
-  };
-  const detail::Source source{
-      place,
-      [&](Field field) -> std::optional<double> {
-        const auto* list = list_of(field);
-        const ConfigKey* key = arch->find(field);
-        // What no container says.
-        if (key != nullptr && key->gguf.empty() && key->hf.empty() && key->otherwise != 0) return key->otherwise;
-        if (list == nullptr) return file.number(key_of(field));
-        // Some writers give one number a layer; equal numbers mean the same.
-        const std::int64_t layers = file.integer(key_of(Field::layers)).value_or(0);
-        if (static_cast<std::int64_t>(list->size()) != layers) {
-          fail(Errc::corrupt, place, ": ", key_of(field), ": expected one number or ", layers, ", found ", list->size());
-        }
-        for (const std::int64_t entry : *list) {
-          if (entry != list->front() && !detail::may_differ(field)) {
-            fail(Errc::unsupported, place, ": ", key_of(field), ": expected one number for all layers, found several");
-          }
-        }
-        return list->empty() ? std::nullopt : std::optional(static_cast<double>(list->front()));
-      },
-      [&](Field field) {
-        const auto* list = list_of(field);
-        std::vector<double> numbers = list != nullptr ? std::vector<double>(list->begin(), list->end()) : std::vector<double>();
-        // Those of layers that draft are the last.
-        const std::int64_t drafting = file.integer(key_of(Field::drafting_layers)).value_or(0);
-        if (drafting > 0 && drafting < std::ssize(numbers)) numbers.resize(numbers.size() - static_cast<std::size_t>(drafting));
-        return numbers;
-      },
-      key_of, true, [](std::int64_t) { return false; }, [&](std::int64_t layers) { return detail::layer_kinds_of(file, *arch, layers); }};
-  ModelConfig c = detail::read_sizes(*arch, source);
-  if (const ConfigKey* key = arch->find(Field::kv_heads); key != nullptr && key->hf.empty() && key->otherwise > 0 && static_cast<double>(c.kv_heads) != key->otherwise) {
-    fail(Errc::unsupported, place, ": ", key_of(Field::kv_heads), ": expected ", key->otherwise, " of a model of type ", arch->name, ", found ", c.kv_heads);
+  const ArchSpec& arch = detail::find_gguf_arch(file, *name);
+  const Numbers numbers{file, *name, arch};
+  const std::string prefix = *name + ".";
+  const detail::Source source{.place = place,
+                              .number = [&](Field field) { return numbers.number(field); },
+                              .list = [&](Field field) { return numbers.list(field); },
+                              .key = [&](Field field) { return numbers.key(field); },
+                              .layers_have_drafting = true,
+                              .is_dense = [&](std::int64_t layer) { return numbers.is_dense(layer); },
+                              .kinds = [&](std::int64_t layers) { return detail::layer_kinds_of(file, arch, layers); }};
+  ModelConfig c = detail::read_sizes(arch, source);
+  if (const ConfigKey* key = arch.find(Field::kv_heads); key != nullptr && key->hf.empty() && key->otherwise > 0 && static_cast<double>(c.kv_heads) != key->otherwise) {
+    fail(Errc::unsupported, place, ": ", source.key(Field::kv_heads), ": expected ", key->otherwise, " of a model of type ", arch.name, ", found ", c.kv_heads);
   }
   if (c.scales.attention == 0) c.scales.attention = detail::unsaid_attention_scale(c);
-  // llama.cpp's chunks have one size.
-  const double chunk = arch->chunks_windows ? 8192 : 0;
-  if (arch->chunks_windows && file.number(*name + ".attention.sliding_window").value_or(1) == 0) {
-    fail(Errc::unsupported, place, ": ", *name, ".attention.sliding_window: expected attention in chunks, found 0");
-  }
-  if (source.number(Field::window).value_or(chunk) != 0) {
-    const std::vector<bool> windows = windows_of(file, *name + ".attention.sliding_window_pattern", *arch, c.layers);
-    const std::int64_t window = source.number(Field::window) ? detail::require_extent(source, Field::window) : static_cast<std::int64_t>(chunk);
-    for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].window = windows[static_cast<std::size_t>(i)] ? window : 0;
-    c.set_layers(std::move(c.specs));
-  }
+  read_windows(file, prefix, source, c);
   const auto shares_values = [&](std::int64_t layer) {
-    const TensorKey* v = arch->may_share_values ? arch->find(Role::v) : nullptr;
+    const TensorKey* v = arch.may_share_values ? arch.find(Role::v) : nullptr;
     return v != nullptr && file.find(name_from(v->gguf, {Role::v, layer})) == nullptr;
   };
   detail::read_full_layers(source, {.shares_values = shares_values}, c);
-  if (arch->says_parallel && file.boolean(*name + ".use_parallel_residual").value_or(arch->parallel) != arch->parallel) {
-    fail(Errc::unsupported, place, ": ", *name, ".use_parallel_residual: expected ", arch->parallel ? "true" : "false");
+  if (arch.says_parallel && file.boolean(prefix + "use_parallel_residual").value_or(arch.parallel) != arch.parallel) {
+    fail(Errc::unsupported, place, ": ", prefix, "use_parallel_residual: expected ", arch.parallel ? "true" : "false");
   }
-  if (has_experts) read_router(file, *name + ".", c.router);
-  read_use(file, *name + ".", c);
-  read_pooled_layers(file, *name + ".", c);
-  if (arch->says_rope) c.has_rope = file.boolean(*name + ".rope.scaling.finetuned").value_or(true);
+  if (arch.has_experts()) read_router(file, prefix, c.router);
+  read_use(file, prefix, c);
+  read_pooled_layers(file, prefix, c);
+  if (arch.says_rope) c.has_rope = file.boolean(prefix + "rope.scaling.finetuned").value_or(true);
   if (const auto* tokens = file.texts("tokenizer.ggml.tokens")) c.vocab = static_cast<std::int64_t>(tokens->size());
   c.vocab = detail::extent_or(source, Field::vocab, c.vocab);
-  const std::string prefix = message(*name, ".rope.scaling.");
-  const std::string* type = file.text(prefix + "type");
-  if (file.find("rope_factors_long.weight") != nullptr) {
-    read_longrope(file, prefix, c);
-  } else if (type != nullptr && *type != "none") {
-    if (*type == "linear") {
-      c.rope.scaling = nn::RopeScaling::linear;
-    } else if (*type == "yarn") {
-      c.rope.scaling = nn::RopeScaling::yarn;
-    } else {
-      fail(Errc::unsupported, place, ": ", prefix, "type: expected none, linear or yarn, found ", printable(*type));
-    }
-    c.rope.factor = file.number(prefix + "factor").value_or(1);
-    if (!(c.rope.factor >= 1) || !std::isfinite(c.rope.factor)) {
-      fail(Errc::corrupt, place, ": ", prefix, "factor: expected at least 1, found ", c.rope.factor);
-    }
-    const auto positive = [&](std::string_view key, double otherwise) {
-      const double value = file.number(prefix + std::string(key)).value_or(otherwise);
-      if (!(value > 0) || !std::isfinite(value)) fail(Errc::corrupt, place, ": ", prefix, key, ": expected a number above 0, found ", value);
-      return value;
-    };
-    const double original = positive("original_context_length", static_cast<double>(c.context));
-    if (!(original >= 1) || original > static_cast<double>(detail::largest_extent)) {
-      fail(Errc::corrupt, place, ": ", prefix, "original_context_length: expected 1 to ", detail::largest_extent, ", found ", original);
-    }
-    c.rope.original_context = static_cast<std::int64_t>(original);
-    if (c.rope.scaling == nn::RopeScaling::yarn) {
-      c.rope.beta_fast = positive("yarn_beta_fast", c.rope.beta_fast);
-      c.rope.beta_slow = positive("yarn_beta_slow", c.rope.beta_slow);
-      // 0.1 times what folders say; cosines and sines keep their length.
-      if (arch->latent && file.value(prefix + "yarn_log_multiplier") != nullptr) {
-        c.rope.score_mscale = static_cast<float>(positive("yarn_log_multiplier", 0.1) * 10);
-        c.rope.attention_factor = 1;
-      }
-      // Theirs multiplies the usual factor; ours, as Hugging Face's, stands for it.
-      if (file.value(prefix + "attn_factor") != nullptr) c.rope.attention_factor = positive("attn_factor", 1) * (0.1 * std::log(c.rope.factor) + 1);
-      // Ministral's mscale_all_dim, beside an mscale of 1.
-      if (!arch->latent && file.value(prefix + "yarn_log_multiplier") != nullptr) {
-        c.rope.attention_factor = (0.1 * std::log(c.rope.factor) + 1) / (0.1 * positive("yarn_log_multiplier", 1) * std::log(c.rope.factor) + 1);
-      }
-    }
-  }
-  const double local = source.number(Field::local_rope_base).value_or(0);
-  if (!(local >= 0) || !std::isfinite(local)) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_base), ": expected a number above 0, found ", local);
-  const std::int64_t local_dim = detail::extent_or(source, Field::local_rope_dim, c.rope.dim);
-  if (local_dim > c.head_dim || local_dim % 2 != 0) fail(Errc::corrupt, place, ": ", key_of(Field::local_rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", local_dim);
-  detail::set_ropes(c, local, local_dim);
-  if (!arch->rope_bases_key.empty()) {
-    const std::vector<bool> turned = flags_of(file, *name + ".attention.rope_pattern", c.layers);
-    for (std::size_t i = 0; i < turned.size(); ++i) c.specs[i].rope = turned[i] ? nn::LayerRope::model : nn::LayerRope::none;
-  }
-  const double temperature = source.number(Field::temperature_scale).value_or(0);
-  if (!(temperature >= 0) || !std::isfinite(temperature)) fail(Errc::corrupt, place, ": ", key_of(Field::temperature_scale), ": expected a number of at least 0, found ", temperature);
-  c.temperature = {.scale = temperature, .length = static_cast<double>(c.rope.original_context)};
-  if (arch->temperature.scale > 0) c.temperature = arch->temperature;
-  c.norms_turned = arch->norms_turned && detail::gguf_norms_turned(c);
-  if (!arch->gguf_activation_key.empty()) {
-    const std::string key = message(*name, ".", arch->gguf_activation_key);
+  read_scaling(file, prefix + "rope.scaling.", c);
+  read_layer_ropes(file, prefix, source, c);
+  if (!arch.gguf_activation_key.empty()) {
+    const std::string key = message(prefix, arch.gguf_activation_key);
     const std::string* const activation = file.text(key);
     c.gate = activation == nullptr ? ops::Gate::silu : gate_of(*activation, key, place);
   }

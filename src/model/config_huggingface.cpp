@@ -73,6 +73,11 @@ void refuse_others(const Json& json, const std::string& place, const ModelConfig
   if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
     fail(Errc::unsupported, place, ": vocab_size_per_layer_input: expected the ", c.vocab, " of vocab_size, found ", *own);
   }
+  // MiMo-V2's, of layers with a window.
+  for (const auto& [key, size] : {std::pair{"swa_num_attention_heads", c.heads}, {"swa_head_dim", c.head_dim}, {"swa_v_head_dim", c.value_dim}}) {
+    const auto own = number_at(json, key, place);
+    if (own && arch.window_sinks && *own != static_cast<double>(size)) fail(Errc::unsupported, place, ": ", key, ": expected the ", size, " of the other layers, found ", *own);
+  }
   // OPT's, and ELECTRA's.
   for (const char* key : {"word_embed_proj_dim", "embedding_size"}) {
     const auto width = number_at(json, key, place);
@@ -124,6 +129,9 @@ struct Numbers {
     if (!found && field == Field::layers) found = listed_layers(json, arch);
     if (found && field == Field::ffn && arch.trims_ffn) found = trimmed_ffn(json, *found, place);
     if (!found && arch.full_layers_differ()) found = of_full_layers(json, field, place);
+    if (!found && field == Field::kv_heads && arch.window_kv_factor > 1) {
+      if (const auto others = number(Field::full_kv_heads)) found = static_cast<double>(arch.window_kv_factor) * *others;
+    }
     if (!found && own != nullptr && own->otherwise != 0) found = own->otherwise;
     if (!found && is_part) found = text_default(arch, field);
     if (is_null(field)) found.reset();
@@ -142,7 +150,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
                       .number = [&](Field field) { return numbers.number(field); },
                       .list = [&](Field field) { return numbers.list(field); },
                       .key = [&](Field field) { return std::string(numbers.key(field)); },
-                      .is_dense = dense_layers_of(json, place),
+                      .is_dense = dense_layers_of(json, place, arch),
                       .kinds = [&](std::int64_t layers) { return layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = read_sizes(arch, source);
   c.vocab = require_extent(source, Field::vocab);

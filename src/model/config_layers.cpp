@@ -49,8 +49,14 @@ void read_layer_types(const Json& json, const std::string& place, std::int64_t w
 
 }  // namespace
 
-std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::string& place) {
+std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::string& place, const ArchSpec& arch) {
   std::set<double> dense;
+  if (const Json* flags = arch.sparse_flags_key.empty() ? nullptr : member(json, arch.sparse_flags_key); flags != nullptr && flags->is_array()) {
+    const std::vector<bool> sparse = layout_at(json, arch.sparse_flags_key, place, std::ssize(*flags));
+    for (std::size_t i = 0; i < sparse.size(); ++i) {
+      if (!sparse[i]) dense.insert(static_cast<double>(i));
+    }
+  }
   if (const Json* kinds = member(json, "mlp_layer_types"); kinds != nullptr && kinds->is_array()) {
     for (std::size_t i = 0; i < kinds->size(); ++i) {
       const Json& kind = (*kinds)[i];
@@ -91,14 +97,13 @@ double trimmed_ffn(const Json& json, double said, const std::string& place) {
 std::int64_t read_windows(const Json& json, const Source& source, ModelConfig& c) {
   const ArchSpec& arch = *c.arch;
   const std::string& place = source.place;
-  std::int64_t window = 0, first = 0;  // layers before that one see everything
-  // Qwen2 carries a window that is off unless this says otherwise.
-  if (flag_at(json, "use_sliding_window", place, true)) {
-    window = extent_or(source, Field::window, 0);
-    if (const auto from = number_at(json, "max_window_layers", place)) {
-      if (!(*from >= 0)) fail(Errc::corrupt, place, ": max_window_layers: expected at least 0, found ", *from);
-      if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
-    }
+  // Qwen2 carries a window that is off unless this says otherwise; kinds of layers say so, too.
+  const bool refused = !flag_at(json, "use_sliding_window", place, true), asked = flag_at(json, "use_sliding_window", place, !arch.asks_for_windows);
+  const std::int64_t window = refused ? 0 : extent_or(source, Field::window, 0);
+  std::int64_t first = asked ? 0 : c.layers;  // layers before that one see everything
+  if (const auto from = asked ? number_at(json, "max_window_layers", place) : std::nullopt) {
+    if (!(*from >= 0)) fail(Errc::corrupt, place, ": max_window_layers: expected at least 0, found ", *from);
+    if (json.contains("use_sliding_window")) first = static_cast<std::int64_t>(std::min(*from, 1e9));
   }
   const std::int64_t step = full_step_of(json, place);
   for (std::int64_t i = 0; i < c.layers; ++i) {

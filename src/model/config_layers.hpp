@@ -10,8 +10,8 @@
 
 namespace bantam::inline v0::detail {
 
-/// Layers without experts: Qwen's list of their numbers, or the kinds of all by name.
-[[nodiscard]] std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::string& place);
+/// Layers without experts: Qwen's list of their numbers, a flag for each layer, or the kinds of all by name.
+[[nodiscard]] std::function<bool(std::int64_t)> dense_layers_of(const Json& json, const std::string& place, const ArchSpec& arch);
 /// What transformers 5 writes of Gemma 4's layers without a window, by their numbers: their head size and key-value heads.
 [[nodiscard]] std::optional<double> of_full_layers(const Json& json, Field field, const std::string& file);
 /// The width that LFM2's MLPs have of what its config says (Lfm2MLP of transformers). Configs that do not know of it say the width.

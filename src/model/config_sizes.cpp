@@ -223,6 +223,7 @@ void read_scales(const Source& source, ModelConfig& c) {
   s.attention_in = scale(Field::attention_in_scale, 1);
   s.attention_out = scale(Field::attention_out_scale, 1);
   s.keys = scale(Field::key_scale, 1);
+  s.values = scale(Field::value_scale, 1);
   s.space_in = scale(Field::space_in_scale, 1);
   s.space_out = scale(Field::space_out_scale, 1);
   s.space = {scale(Field::space_gate_scale, 1), scale(Field::space_value_scale, 1), scale(Field::space_key_scale, 1), scale(Field::space_query_scale, 1),
@@ -275,11 +276,16 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::dim), ": expected a multiple of the ", c.heads, " heads, found ", c.dim);
   } else {
     c.head_dim = head_dim ? extent_of(source, Field::head_dim, *head_dim) : c.dim / c.heads;
-    c.value_dim = c.head_dim;
+    c.value_dim = extent_or(source, Field::value_dim, c.head_dim);
   }
   if ((!arch.latent && c.head_dim % 2 != 0) || c.head_dim > most_head_dim) {
     const bool is_said = !source.key(Field::head_dim).empty();
     fail(Errc::corrupt, source.place, ": ", source.key(is_said ? Field::head_dim : Field::heads), ": expected ", is_said ? "" : "heads of ", "an even size up to ", most_head_dim, ", found ", c.head_dim);
+  }
+  // Values that may be keys, and outputs with gates beside queries, are as long as these.
+  const bool as_long = arch.full_heads_differ() || arch.output_gate == nn::OutputGate::beside_queries || arch.encodes;
+  if (!arch.latent && (c.value_dim > most_head_dim || (as_long && c.value_dim != c.head_dim))) {
+    fail(Errc::unsupported, source.place, ": ", source.key(Field::value_dim), ": expected ", as_long ? message("the ", c.head_dim, " of keys") : message("at most ", most_head_dim), ", found ", c.value_dim);
   }
   if (c.heads * std::max({c.head_dim, c.value_dim, c.kv_rank}) > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::heads), ": expected at most ", largest_extent, " rows of q, found ", c.heads, " heads of ", c.head_dim);

@@ -1,4 +1,4 @@
-// Layers without a window that have sizes of their own, and layers that read the keys and values of others (Gemma 4).
+// Layers without a window that have sizes of their own (MiMo-V2), and layers that read the keys and values of others (Gemma 4).
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +48,8 @@ void share_keys(const Source& source, bool doubles_ffn, ModelConfig& c) {
 
 void read_full_layers(const Source& source, const FullLayers& said, ModelConfig& c) {
   if (!c.arch->full_layers_differ()) return;
-  const std::int64_t head_dim = require_extent(source, Field::full_head_dim);
+  const bool heads_differ = c.arch->full_heads_differ();
+  const std::int64_t head_dim = heads_differ ? require_extent(source, Field::full_head_dim) : c.head_dim;
   if (head_dim % 2 != 0 || head_dim > most_head_dim) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::full_head_dim), ": expected an even size up to ", most_head_dim, ", found ", head_dim);
   }
@@ -61,6 +62,7 @@ void read_full_layers(const Source& source, const FullLayers& said, ModelConfig&
   }
   set_sizes(source, said, head_dim, c);
   share_keys(source, said.doubles_ffn, c);
+  if (!heads_differ) return c.set_layers(std::move(c.specs));
   const bool any_full = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.window == 0; });
   c.rope.dim = any_full ? head_dim : c.head_dim;
   for (const auto& [field, dim] : {std::pair{Field::rope_dim, head_dim}, {Field::local_rope_dim, c.head_dim}}) {

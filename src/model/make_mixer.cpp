@@ -39,7 +39,7 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
                     .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.sees_all(i) ? nn::Sight::round : nn::Sight::back, .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
           .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .relative_bias = c.relative_bias, .clip = static_cast<float>(c.qkv_clip),
-          .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+          .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .value_scale = static_cast<float>(c.scales.values), .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
 }
 
 nn::StateSpaceOptions space_options(const ModelConfig& c) {

@@ -75,6 +75,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::heads: return heads;
     case WeightAxis::queries: return heads * head_dim * (c.arch->output_gate == nn::OutputGate::beside_queries ? 2 : 1);
     case WeightAxis::keys: return c.is_latent() ? 0 : keys;
+    case WeightAxis::values: return c.is_latent() || spec.kv_layer >= 0 ? 0 : spec.kv_heads * c.value_dim_of(spec);
     case WeightAxis::outputs: return heads * c.value_dim_of(spec);
     case WeightAxis::q_norm: return spec.kv_heads == 0 ? 0 : norms_whole_rows(c) ? extent_of(WeightAxis::queries, layer, c) : head_dim;
     case WeightAxis::k_norm: return keys == 0 ? 0 : norms_whole_rows(c) ? keys : head_dim;
@@ -144,6 +145,7 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::o:
     case Role::o_bias:
     case Role::o_norm: return attends(spec.mixer);
+    case Role::sinks: return !config.arch->window_sinks || spec.window > 0;
     // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
     case Role::shared_gate: return spec.is_sparse() && spec.ffn > 0;
     // A layer that is one half has the norms of that half; where halves are side by side they may share one.

@@ -51,27 +51,34 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const ArchS
   file.key(prefix + "expert_gating_func", function->second);
 }
 
-/// Whether a file lists a number of each layer, for layers without a window have others.
+/// Whether a file lists a number of each layer: layers without a window have others, or none where a layer does not attend.
 bool of_each_layer(const ModelConfig& c, Field field) noexcept {
   if (field == Field::heads && !c.arch->heads_key.empty()) return true;
+  if (c.arch->zero_heads && (field == Field::kv_heads || (field == Field::ffn && c.arch->single_halves))) return true;
   if (!c.arch->full_layers_differ()) return false;
   const auto differ = [&](std::int64_t LayerSpec::* size) { return std::ranges::any_of(c.specs, [&](const LayerSpec& spec) { return spec.*size != c.layer(0).*size; }); };
   if (field == Field::kv_heads) return differ(&LayerSpec::kv_heads);
-  return (field == Field::ffn || field == Field::shared_ffn) && differ(&LayerSpec::ffn);
+  return c.arch->full_heads_differ() && (field == Field::ffn || field == Field::shared_ffn) && differ(&LayerSpec::ffn);
+}
+
+/// What such a list says of a layer.
+std::int64_t listed_number(const ModelConfig& c, Field field, std::int64_t i) noexcept {
+  const LayerSpec& spec = c.layer(i);
+  if (field == Field::heads) return c.heads_of(i);
+  // Of latent attention the cache's one.
+  if (field == Field::kv_heads) return !attends(spec.mixer) ? 0 : c.is_latent() ? 1 : spec.kv_heads;
+  return c.arch->single_halves && spec.is_sparse() ? spec.expert_ffn : spec.ffn;
 }
 
 void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
-  for (const auto& [field, size] : {std::pair{Field::kv_heads, &LayerSpec::kv_heads}, {Field::ffn, &LayerSpec::ffn}, {Field::shared_ffn, &LayerSpec::ffn}}) {
+  for (const Field field : {Field::heads, Field::kv_heads, Field::ffn, Field::shared_ffn}) {
     const ConfigKey* key = c.arch->find(field);
-    if (key == nullptr || key->gguf.empty() || !of_each_layer(c, field)) continue;
+    std::string_view name = key != nullptr ? key->gguf : std::string_view();
+    if (field == Field::kv_heads && c.arch->zero_heads) name = "attention.head_count_kv";  // Kimi Linear's number is of the cache
+    if (name.empty() || !of_each_layer(c, field)) continue;
     std::vector<std::int32_t> sizes;
-    for (const LayerSpec& spec : c.specs) sizes.push_back(static_cast<std::int32_t>(spec.*size));
-    file.key(message(prefix, key->gguf), std::span<const std::int32_t>(sizes));
-  }
-  if (of_each_layer(c, Field::heads)) {
-    std::vector<std::int32_t> heads;
-    for (std::int64_t i = 0; i < c.layers; ++i) heads.push_back(static_cast<std::int32_t>(c.heads_of(i)));
-    file.key(message(prefix, c.arch->find(Field::heads)->gguf), std::span<const std::int32_t>(heads));
+    for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back(static_cast<std::int32_t>(listed_number(c, field, i)));
+    file.key(message(prefix, name), std::span<const std::int32_t>(sizes));
   }
   if (!c.arch->flags_windows) return;
   std::vector<bool> windows;
@@ -82,6 +89,8 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
   for (const LayerSpec& spec : c.specs) turned.push_back(spec.rope != nn::LayerRope::none);
   file.key(prefix + "attention.rope_pattern", turned);
 }
+
+bool says_activation(const ModelConfig& c) noexcept { return !c.arch->gguf_activation_key.empty() && !activation_name_of(c.gate).empty(); }
 
 /// The architecture that a file of this one is read as.
 const ArchSpec& read_as(const ArchSpec& arch) { return **std::ranges::find(architectures, arch.gguf_name(), &ArchSpec::gguf_name); }
@@ -112,41 +121,41 @@ void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix
   }
 }
 
-}  // namespace
-
-void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
-  const bool says_activation = !c.arch->gguf_activation_key.empty() && !activation_name_of(c.gate).empty();
-  if (c.gate != c.arch->gate && !says_activation) no_words_for("an activation other than the architecture's");
+/// Rope, windows and shared keys in other layers than a reader of GGUF files expects them in.
+void refuse_other_layers(const ModelConfig& c) {
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const bool is_said = !c.arch->rope_bases_key.empty() && c.layer(i).rope != nn::LayerRope::local;
     if (!is_said && c.layer(i).rope != detail::rope_of(c, i)) no_words_for("rope in other layers than the architecture has it in");
     if (!c.arch->flags_windows && c.window_of(i) != (detail::has_window(*c.arch, i) ? c.window : 0)) no_words_for("a sliding window of other layers than the architecture has it in");
+    if (c.arch->attention_step > 0 && attends(c.layer(i).mixer) != ((i + 1) % c.arch->attention_step == 0)) no_words_for("attention in other layers than the architecture has it in");
   }
   for (std::int64_t i = 0, first = 0; i < c.layers; ++i) {
     if (c.layer(i).kv_layer < 0) first = i + 1;
     if (c.layer(i).kv_layer >= 0 && c.layer(i).kv_layer != first - (c.window_of(i) > 0 ? 2 : 1)) no_words_for("keys read from another layer than the last with a window and, behind it, without");
   }
-  const bool says_scale = c.arch->find(Field::attention_scale) != nullptr && !c.arch->find(Field::attention_scale)->gguf.empty();
+}
+
+/// Numbers and kinds of blocks that files do not say, for the architecture does.
+void refuse_others(const ModelConfig& c) {
+  const ArchSpec& arch = *c.arch;
+  if (c.gate != arch.gate && !says_activation(c)) no_words_for("an activation other than the architecture's");
+  const bool says_scale = arch.find(Field::attention_scale) != nullptr && !arch.find(Field::attention_scale)->gguf.empty();
   if (!says_scale && c.scales.attention != detail::unsaid_attention_scale(c)) no_words_for("a scale of scores other than the architecture's");
-  if (c.arch->temperature.scale > 0 && c.temperature != c.arch->temperature) no_words_for("a temperature other than the architecture's");
-  if (c.arch->norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
-  if (c.arch->find(Field::embedding_scale) == nullptr && c.scales.embedding != (c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
-  if (c.relative_bias.distance != c.arch->relative_bias.distance) no_words_for("biases by other distances than up to 128");
+  if (arch.temperature.scale > 0 && c.temperature != arch.temperature) no_words_for("a temperature other than the architecture's");
+  if (arch.norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
+  if (arch.find(Field::embedding_scale) == nullptr && c.scales.embedding != (arch.scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
+  if (c.relative_bias.distance != arch.relative_bias.distance) no_words_for("biases by other distances than up to 128");
+  if (c.recurrent.channel_decays && c.recurrent.value_heads != c.heads) no_words_for("other heads of delta nets than of attention");
   if (std::ranges::any_of(c.pooled_layers, [](const PooledLayer& layer) { return layer.has_bias || layer.is_tanh; })) no_words_for("layers behind pooling with a bias or a tanh");
-  if (c.labels > 0 && c.arch->find(Role::class_dense) != nullptr && c.arch->class_activation != read_as(*c.arch).class_activation) no_words_for("a classifier with another activation than BERT's tanh");
-  if (c.labels > 0 && c.arch->folds_scales) no_words_for("a classifier of a model whose scales are in its weights there");
-  if (c.arch->folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
-  const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
-  const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
-  const std::string prefix = message(architecture, ".");
-  file.key("general.architecture", architecture);
-  file.key("general.quantization_version", std::uint32_t{2});
-  if (says_activation) file.key(message(prefix, c.arch->gguf_activation_key), activation_name_of(c.gate));
+  if (c.labels > 0 && arch.find(Role::class_dense) != nullptr && arch.class_activation != read_as(arch).class_activation) no_words_for("a classifier with another activation than BERT's tanh");
+  if (c.labels > 0 && arch.folds_scales) no_words_for("a classifier of a model whose scales are in its weights there");
+  if (arch.folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
+}
+
+void write_numbers(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
-      if (key.gguf.empty() || c.arch->find(key.field) != &key) continue;
-      if (of_each_layer(c, key.field)) continue;  // a list, below
-      if (c.arch->zero_heads && (key.field == Field::kv_heads || (key.field == Field::ffn && c.arch->single_halves))) continue;  // a list, below
+      if (key.gguf.empty() || c.arch->find(key.field) != &key || of_each_layer(c, key.field)) continue;
       FieldValue value = value_of(c, key.field);
       if (key.field == Field::layers) value = std::get<std::int64_t>(*value) + std::ssize(c.drafting);
       const std::string name = message(prefix, key.gguf);
@@ -158,26 +167,25 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
       }
     }
   }
-  if (c.recurrent.channel_decays && c.recurrent.value_heads != c.heads) no_words_for("other heads of delta nets than of attention");
+}
+
+}  // namespace
+
+void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
+  refuse_other_layers(c);
+  refuse_others(c);
+  const bool attends_alone = !c.arch->gguf_attending.empty() && c.has_rope && std::ranges::all_of(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
+  const std::string_view architecture = attends_alone ? c.arch->gguf_attending : c.arch->gguf_name();
+  const std::string prefix = message(architecture, ".");
+  file.key("general.architecture", architecture);
+  file.key("general.quantization_version", std::uint32_t{2});
+  if (says_activation(c)) file.key(message(prefix, c.arch->gguf_activation_key), activation_name_of(c.gate));
+  write_numbers(file, c, prefix);
   write_lists(file, c, prefix);
   write_use(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
   if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
-  if (c.arch->zero_heads) {
-    // Which layers attend, by heads that others lack; and of layers of one half, which have an MLP.
-    std::vector<std::int32_t> heads, ffn;
-    for (const LayerSpec& spec : c.specs) {
-      // Of latent attention the cache's one.
-      heads.push_back(!attends(spec.mixer) ? 0 : c.is_latent() ? 1 : static_cast<std::int32_t>(spec.kv_heads));
-      ffn.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
-    }
-    file.key(prefix + "attention.head_count_kv", std::span<const std::int32_t>(heads));
-    if (c.arch->single_halves) file.key(prefix + "feed_forward_length", std::span<const std::int32_t>(ffn));
-    if (c.arch->single_halves) file.key(prefix + "attention.layer_norm_epsilon", static_cast<float>(c.norm_eps));  // llama.cpp asks for both
-  }
-  for (std::int64_t i = 0; c.arch->attention_step > 0 && i < c.layers; ++i) {
-    if (attends(c.layer(i).mixer) != ((i + 1) % c.arch->attention_step == 0)) no_words_for("attention in other layers than the architecture has it in");
-  }
+  if (c.arch->single_halves) file.key(prefix + "attention.layer_norm_epsilon", static_cast<float>(c.norm_eps));  // llama.cpp asks for both
   if (c.arch->rope_sections) {
     // Pairs by axis, as equal as can be: a text's positions are the same on all.
     const auto pairs = static_cast<std::int32_t>(c.rope.dim / 2);

@@ -77,12 +77,8 @@ void write_class(const ModelConfig& c, Json& json) {
   if (c.normalizes) json["bantam_normalize"] = *c.normalizes;
 }
 
-}  // namespace
-
-std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
-  Json json;
-  json["architectures"] = {class_of(c)};
-  json["model_type"] = std::string(c.arch->name);
+/// Numbers by their keys, and what all models of the class say in the same words.
+void write_numbers(const ModelConfig& c, Json& json) {
   for (const auto& list : {c.arch->config, c.arch->more_config}) {
     for (const ConfigKey& key : list) {
       if (key.hf.empty() || key.field == Field::window || (key.field == Field::rope_base && c.arch->proportional_rope) || c.arch->find(key.field) != &key) continue;
@@ -97,7 +93,10 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     }
     if (!choice.is_number || choice.value != 0) put_at(json, choice.key) = choice.is_number ? Json(static_cast<std::int64_t>(choice.value)) : Json(choice.value != 0);
   }
-  write_class(c, json);
+}
+
+/// Sizes that differ from layer to layer, and which layers have experts.
+void write_layers(const ModelConfig& c, Json& json) {
   // One number for each layer, which no loader of Hugging Face's takes.
   const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
     Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
@@ -108,101 +107,138 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
     list(Field::kv_heads, &ModelConfig::kv_heads_of);
     list(Field::ffn, &ModelConfig::ffn_of);
   }
-  if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
   if (c.arch->trims_ffn) json["block_auto_adjust_ff_dim"] = false;
+  if (!c.arch->names_feed_forwards) return;
+  json["mlp_layer_types"] = Json::array();
+  for (const LayerSpec& spec : c.specs) json["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
+}
+
+void write_router(const ModelConfig& c, Json& json) {
   if (c.has_experts()) json["norm_topk_prob"] = c.router.renormalize;
-  if (c.arch->names_feed_forwards) {
-    json["mlp_layer_types"] = Json::array();
-    for (const LayerSpec& spec : c.specs) json["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
-  }
-  write_full_layers(c, json);
-  const std::string_view activation = activation_name_of(c.gate);
-  const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
-  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation.empty() ? "silu" : activation);
-  bool usual_ropes = c.arch->no_rope_step == 0 && c.arch->window_layers_key.empty();
-  for (std::int64_t i = 0; i < c.layers; ++i) usual_ropes = usual_ropes && c.layer(i).rope == detail::rope_of(c, i);
-  if (!c.arch->rope_bases_key.empty()) {
-    Json& bases = json[c.arch->rope_bases_key] = Json::array();
-    for (const LayerSpec& spec : c.specs) bases.push_back(spec.rope == nn::LayerRope::none ? 0.0 : spec.rope == nn::LayerRope::local ? c.local_rope->base : c.rope.base);
-  } else if (!usual_ropes && std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) {
-    Json& layout = json[c.arch->rope_layers_key] = Json::array();
-    for (const LayerSpec& spec : c.specs) layout.push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
-  }
-  json["tie_word_embeddings"] = c.tied;
-  detail::write_layer_kinds(c, json);
-  if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
   // Of a class that may have experts, and has some where nothing is said.
   for (const ArchSpec* other : architectures) {
     if (other->hf_class == c.arch->hf_class && other->has_experts() && !c.arch->has_experts()) json[std::string(other->find(Field::experts)->hf)] = 0;
   }
   if (!c.arch->softmax_key.empty()) json[c.arch->softmax_key] = c.router.score != nn::RouterScore::sigmoid;
   if (!c.arch->score_key.empty()) json[c.arch->score_key] = c.router.score == nn::RouterScore::sigmoid ? "sigmoid" : "softmax";
+}
+
+void write_activation(const ModelConfig& c, Json& json) {
+  const std::string_view activation = activation_name_of(c.gate);
+  const bool own_name = !c.arch->activation_name.empty() && c.gate == c.arch->gate;
+  json[std::string(c.arch->activation_key)] = std::string(own_name ? c.arch->activation_name : activation.empty() ? "silu" : activation);
+}
+
+/// Which layers rope turns, where that is not as in all models of the class.
+void write_rotated_layers(const ModelConfig& c, Json& json) {
+  if (!c.arch->rope_bases_key.empty()) {
+    Json& bases = json[c.arch->rope_bases_key] = Json::array();
+    for (const LayerSpec& spec : c.specs) bases.push_back(spec.rope == nn::LayerRope::none ? 0.0 : spec.rope == nn::LayerRope::local ? c.local_rope->base : c.rope.base);
+    return;
+  }
+  bool usual = c.arch->no_rope_step == 0 && c.arch->window_layers_key.empty();
+  for (std::int64_t i = 0; i < c.layers; ++i) usual = usual && c.layer(i).rope == detail::rope_of(c, i);
+  if (usual || std::ranges::none_of(c.specs, [](const LayerSpec& spec) { return spec.rope == nn::LayerRope::none; })) return;
+  Json& layout = json[c.arch->rope_layers_key] = Json::array();
+  for (const LayerSpec& spec : c.specs) layout.push_back(spec.rope == nn::LayerRope::none ? 0 : 1);
+}
+
+/// The window, and the layers that have it.
+void write_windows(const ModelConfig& c, Json& json) {
   if (!c.arch->window_layers_key.empty()) {
     Json& layout = json[c.arch->window_layers_key] = Json::array();
     for (const LayerSpec& spec : c.specs) layout.push_back(spec.window > 0 ? 1 : 0);
   }
+  if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
+  if (c.window == 0) {
+    if (c.arch->causal) json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
+    return;
+  }
+  json[window_key(*c.arch)] = c.window;
+  if (c.arch->find(Field::window) != nullptr && window_key(*c.arch) == "sliding_window") json["use_sliding_window"] = true;
+  const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
+  const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
+  if (from_first && c.arch->full_attention_step == 0) {
+    json["max_window_layers"] = first - c.specs.begin();
+    return;
+  }
+  Json kinds = Json::array();
+  for (const LayerSpec& spec : c.specs) kinds.push_back(std::string(spec.window == 0 ? full_type(*c.arch) : window_type(*c.arch)));
+  // GPT-Neo's class reads how often a run of kinds comes.
+  if (!c.arch->local_layers_key.empty()) json["attention_types"] = Json::array({Json::array({kinds, Json(1)})});
+  json[kinds_key(*c.arch)] = std::move(kinds);
+}
+
+/// How rope is stretched over longer texts.
+Json scaling_of(const ModelConfig& c) {
+  const nn::RopeOptions& r = c.rope;
+  Json s;
+  if (r.scaling != nn::RopeScaling::longrope) s["factor"] = r.factor;
+  s["original_max_position_embeddings"] = r.original_context;
+  switch (r.scaling) {
+    case nn::RopeScaling::none:
+    case nn::RopeScaling::linear: s["rope_type"] = "linear"; break;
+    case nn::RopeScaling::dynamic: s["rope_type"] = "dynamic"; break;
+    case nn::RopeScaling::llama3:
+      s["rope_type"] = "llama3";
+      s["low_freq_factor"] = r.low_freq_factor;
+      s["high_freq_factor"] = r.high_freq_factor;
+      break;
+    case nn::RopeScaling::yarn:
+      s["rope_type"] = "yarn";
+      s["beta_fast"] = r.beta_fast;
+      s["beta_slow"] = r.beta_slow;
+      s["truncate"] = r.truncate;
+      if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
+      if (r.score_mscale > 0) s["mscale"] = s["mscale_all_dim"] = r.score_mscale;
+      break;
+    case nn::RopeScaling::longrope:
+      s["rope_type"] = "longrope";
+      s["short_factor"] = r.divisors;
+      s["long_factor"] = r.long_divisors;
+      s["attention_factor"] = r.attention_factor;
+      break;
+  }
+  if (c.temperature.scale > 0 && c.arch->temperature.scale == 0) s["llama_4_scaling_beta"] = c.temperature.scale;
+  return s;
+}
+
+void write_rope(const ModelConfig& c, Json& json) {
+  const nn::RopeOptions& r = c.rope;
+  if (says_part(c)) json["partial_rotary_factor"] = part_of_heads(r, c);
+  if (r.scaling == nn::RopeScaling::longrope) json["original_max_position_embeddings"] = r.original_context;
+  if (r.scaling != nn::RopeScaling::none) json["rope_scaling"] = scaling_of(c);
+  if (says_ropes_by_kind(*c.arch)) write_ropes_by_kind(c, json);
+  // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
+  const bool said = c.arch->proportional_rope && detail::proportional_pairs(r);
+  if (!r.divisors.empty() && !said && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
+}
+
+}  // namespace
+
+std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) {
+  Json json;
+  json["architectures"] = {class_of(c)};
+  json["model_type"] = std::string(c.arch->name);
+  write_numbers(c, json);
+  write_class(c, json);
+  write_layers(c, json);
+  if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
+  write_full_layers(c, json);
+  write_activation(c, json);
+  write_rotated_layers(c, json);
+  json["tie_word_embeddings"] = c.tied;
+  detail::write_layer_kinds(c, json);
+  if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
+  write_router(c, json);
   if (c.arch->norms_turned) json["use_qk_norm"] = c.norms_turned;
   if (c.arch->temperature.scale > 0) {
     json["attn_temperature_tuning"] = c.temperature.scale > 0;
     json["attn_scale"] = c.temperature.scale;
     json["floor_scale"] = c.temperature.length;
   }
-  if (!c.arch->causal && c.arch->full_layers_lead) json["global_attn_every_n_layers"] = c.arch->full_attention_step;
-  if (c.window > 0) {
-    json[window_key(*c.arch)] = c.window;
-    if (c.arch->find(Field::window) != nullptr && window_key(*c.arch) == "sliding_window") json["use_sliding_window"] = true;
-    const auto first = std::ranges::find(c.specs, c.window, &LayerSpec::window);
-    const bool from_first = std::all_of(first, c.specs.end(), [&](const LayerSpec& spec) { return spec.window == c.window; });
-    if (from_first && c.arch->full_attention_step == 0) {
-      json["max_window_layers"] = first - c.specs.begin();
-    } else {
-      Json kinds = Json::array();
-      for (const LayerSpec& spec : c.specs) kinds.push_back(std::string(spec.window == 0 ? full_type(*c.arch) : window_type(*c.arch)));
-      // GPT-Neo's class reads how often a run of kinds comes.
-      if (!c.arch->local_layers_key.empty()) json["attention_types"] = Json::array({Json::array({kinds, Json(1)})});
-      json[kinds_key(*c.arch)] = std::move(kinds);
-    }
-  } else if (c.arch->causal) {
-    json["sliding_window"] = nullptr;  // Mistral's loaders take the absence for 4096
-  }
-  if (says_part(c)) json["partial_rotary_factor"] = part_of_heads(c.rope, c);
-  const nn::RopeOptions& r = c.rope;
-  if (r.scaling != nn::RopeScaling::none) {
-    Json s;
-    if (r.scaling != nn::RopeScaling::longrope) s["factor"] = r.factor;
-    s["original_max_position_embeddings"] = r.original_context;
-    switch (r.scaling) {
-      case nn::RopeScaling::none:
-      case nn::RopeScaling::linear: s["rope_type"] = "linear"; break;
-      case nn::RopeScaling::dynamic: s["rope_type"] = "dynamic"; break;
-      case nn::RopeScaling::llama3:
-        s["rope_type"] = "llama3";
-        s["low_freq_factor"] = r.low_freq_factor;
-        s["high_freq_factor"] = r.high_freq_factor;
-        break;
-      case nn::RopeScaling::yarn:
-        s["rope_type"] = "yarn";
-        s["beta_fast"] = r.beta_fast;
-        s["beta_slow"] = r.beta_slow;
-        s["truncate"] = r.truncate;
-        if (r.attention_factor > 0) s["attention_factor"] = r.attention_factor;
-        if (r.score_mscale > 0) s["mscale"] = s["mscale_all_dim"] = r.score_mscale;
-        break;
-      case nn::RopeScaling::longrope:
-        s["rope_type"] = "longrope";
-        s["short_factor"] = r.divisors;
-        s["long_factor"] = r.long_divisors;
-        s["attention_factor"] = r.attention_factor;
-        json["original_max_position_embeddings"] = r.original_context;
-        break;
-    }
-    if (c.temperature.scale > 0 && c.arch->temperature.scale == 0) s["llama_4_scaling_beta"] = c.temperature.scale;
-    json["rope_scaling"] = s;
-  }
-  if (says_ropes_by_kind(*c.arch)) write_ropes_by_kind(c, json);
-  // GGUF's own way to say what llama3 scaling does; no key of Hugging Face's holds it.
-  const bool said = c.arch->proportional_rope && detail::proportional_pairs(r);
-  if (!r.divisors.empty() && !said && r.scaling != nn::RopeScaling::longrope) json["rope_divisors"] = r.divisors;
+  write_windows(c, json);
+  write_rope(c, json);
   if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
   return json.dump(2);
 }

@@ -14,8 +14,8 @@ namespace bantam::inline v0 {
 namespace {
 
 /// How many neighbors along an axis belong to a part; 0: it does not count such parts.
-std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcept {
-  const std::int64_t group = c.heads / c.kv_heads;  // query heads, which go with the key-value head that they share
+std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c, std::int64_t layer) noexcept {
+  const std::int64_t group = c.group_of(c.layer(layer));  // query heads, which go with the key-value head that they share
   switch (part) {
     case Part::hidden: return is_stream(axis) ? 1 : 0;
     case Part::channels: return axis == WeightAxis::ffn ? 1 : 0;
@@ -23,6 +23,7 @@ std::int64_t part_size(WeightAxis axis, Part part, const ModelConfig& c) noexcep
     case Part::heads:
       switch (axis) {
         case WeightAxis::keys: return c.head_dim;
+        case WeightAxis::values: return c.value_dim;
         case WeightAxis::queries: return group * c.head_dim;
         case WeightAxis::outputs:
         case WeightAxis::gates: return group * c.value_dim;
@@ -81,7 +82,7 @@ ModelConfig with_layers(const ModelConfig& config, std::span<const std::int64_t>
 
 Role reader_of(Part part) noexcept { return part == Part::heads ? Role::o : Role::down; }
 
-std::int64_t columns_of(Part part, const ModelConfig& config) noexcept { return part_size(info_of(reader_of(part)).columns, part, config); }
+std::int64_t columns_of(Part part, const ModelConfig& config, std::int64_t layer) noexcept { return part_size(info_of(reader_of(part)).columns, part, config, layer); }
 
 std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64_t neighbors) {
   std::vector<std::int64_t> all;
@@ -91,9 +92,9 @@ std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64
   return all;
 }
 
-void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config) {
+void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config, std::int64_t layer) {
   for (const RoleInfo& info : roles) {
-    const std::int64_t of_rows = part_size(info.rows, part, config), of_columns = part_size(info.columns, part, config);
+    const std::int64_t of_rows = part_size(info.rows, part, config, layer), of_columns = part_size(info.columns, part, config, layer);
     if (of_rows + of_columns == 0) continue;
     const std::vector<std::int64_t> places = spread(kept, of_rows + of_columns);  // no weight has the parts along both
     if (WeightMatrix* matrix = matrix_of(block, info.role); matrix != nullptr && !matrix->empty()) {

@@ -26,12 +26,12 @@ struct PartChoice {
 
 /// The matrix whose columns read what the parts make.
 [[nodiscard]] Role reader_of(Part part) noexcept;
-/// Neighboring columns of that for each part.
-[[nodiscard]] std::int64_t columns_of(Part part, const ModelConfig& config) noexcept;
+/// Neighboring columns of that for each part, in a layer.
+[[nodiscard]] std::int64_t columns_of(Part part, const ModelConfig& config, std::int64_t layer) noexcept;
 /// The numbers of a part's neighbors, for a list of parts.
 [[nodiscard]] std::vector<std::int64_t> spread(std::span<const std::int64_t> parts, std::int64_t neighbors);
 
-/// Takes parts out of every tensor of a block. Floats keep their format and their bits; quantized matrices become f32.
-void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config);
+/// Takes parts out of every tensor of a layer's block. Floats keep their format and their bits; quantized matrices become f32.
+void keep_parts(LayerWeights& block, Part part, std::span<const std::int64_t> kept, const ModelConfig& config, std::int64_t layer);
 
 }  // namespace bantam::inline v0

@@ -85,7 +85,7 @@ class Cutter {
     if (!left.is_sparse()) return half(block, original, layer, Part::channels, left.ffn);
     if (left.experts < std::ssize(block.experts.experts)) {
       const std::vector<double> worth = states_.pass.expert_worth(block, layer, options_.expert_score == ExpertScore::frequency);
-      keep_parts(block, Part::experts, choose_in_groups(worth, left.experts, config_.router.groups).kept, config_);
+      keep_parts(block, Part::experts, choose_in_groups(worth, left.experts, config_.router.groups).kept, config_, layer);
     }
     states_.pass.advance_original(original, layer, Half::feed_forward);
     states_.pass.advance(block, layer, Half::feed_forward);
@@ -109,7 +109,7 @@ class Cutter {
       if (input_groups()[g].half == input_groups()[group].half && first_of(block, input_groups()[g]) != nullptr) refit_inputs(block, original, layer, g);
     }
     WeightMatrix& reader = *matrix_of(block, reader_of(part));
-    const std::int64_t neighbors = columns_of(part, config_);
+    const std::int64_t neighbors = columns_of(part, config_, layer);
     Tensor<float, 2> lost;  // what the parts that go would have added, times the inputs of those that stay
     if (count * neighbors < reader.columns()) {
       begin_following();
@@ -117,7 +117,7 @@ class Cutter {
       const Tensor<float, 2> weights = reader.dequantize();
       const PartChoice choice = choose(options_.importance ? asked_scores(options_.importance, part, layer, weights, hessian, neighbors)
                                                            : scores_of(weights, hessian, neighbors), count);
-      keep_parts(block, part, choice.kept, config_);
+      keep_parts(block, part, choice.kept, config_, layer);
       const std::vector<std::int64_t> kept = spread(choice.kept, neighbors), removed = spread(choice.removed, neighbors);
       if (follows_) lost = times_transposed(keep_columns(weights, removed), part_of(hessian, kept, removed));
     }

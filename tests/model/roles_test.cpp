@@ -26,7 +26,7 @@ TEST_CASE("every matrix of a layer is in one input group, whose matrices have as
     if (group.adds) CHECK(group.roles.size() == 1);
     // Values are shared by the heads that share keys, norms of delta nets by all heads, and of what makes a convolution's input a third is
     // left; all others make a number for each input.
-    const std::map<Role, WeightAxis> shared = {{Role::v, WeightAxis::keys}, {Role::delta_norm, WeightAxis::delta_value}, {Role::channel_norm, WeightAxis::channel_rank}, {Role::short_in, WeightAxis::short_in}};
+    const std::map<Role, WeightAxis> shared = {{Role::v, WeightAxis::values}, {Role::delta_norm, WeightAxis::delta_value}, {Role::channel_norm, WeightAxis::channel_rank}, {Role::short_in, WeightAxis::short_in}};
     const RoleInfo& source = info_of(group.source);
     CHECK((source.is_matrix() ? source.rows : source.columns) == (shared.contains(group.source) ? shared.at(group.source) : inputs));
     CHECK(group.reads_stream() == (inputs == WeightAxis::dim));
@@ -60,13 +60,15 @@ TEST_CASE("biases are as long as their matrices have rows") {
 TEST_CASE("shapes follow from axes, of layers that differ, too") {
   ModelConfig config;
   config.arch = &archs::llama;
-  config.vocab = 100, config.dim = 24, config.heads = 6, config.kv_heads = 3, config.head_dim = 4, config.ffn = 50;
+  config.vocab = 100, config.dim = 24, config.heads = 6, config.kv_heads = 3, config.head_dim = 4, config.value_dim = 5, config.ffn = 50;
   config.set_layers({{3, 50}, {1, 7}});
   using Shape = std::pair<std::int64_t, std::int64_t>;
   CHECK(shape_of(Role::embedding, -1, config) == Shape(100, 24));
   CHECK(shape_of(Role::q, 0, config) == Shape(24, 24));
   CHECK(shape_of(Role::q, 1, config) == Shape(8, 24));
-  CHECK(shape_of(Role::v_bias, 1, config) == Shape(1, 4));
+  CHECK(shape_of(Role::k, 1, config) == Shape(4, 24));
+  CHECK(shape_of(Role::v_bias, 1, config) == Shape(1, 5));
+  CHECK(shape_of(Role::o, 0, config) == Shape(24, 30));
   CHECK(shape_of(Role::down, 1, config) == Shape(24, 7));
   CHECK(rope_heads_of(Role::q_bias, 1, config) == 2);
   CHECK(rope_heads_of(Role::k, 0, config) == 3);

@@ -88,6 +88,8 @@ FAMILIES = {
     "solar_open": dict(LLAMA, **ROUTED_EXPERTS, **NO_GROUPS, routed_scaling_factor=1.5),
     "exaone_moe": dict(LLAMA, **QWEN_EXPERTS, num_shared_experts=1, sliding_window=8),
     "laguna": dict(LLAMA, **QWEN_EXPERTS, sliding_window=8, layer_types=["full_attention"] + ["sliding_attention"] * 3, num_attention_heads_per_layer=[2, 4, 4, 4], shared_expert_intermediate_size=48),
+    "mimo_v2_flash": dict(LLAMA, **{name: value for name, value in ROUTED_EXPERTS.items() if name not in ("n_shared_experts", "first_k_dense_replace")}, **NO_GROUPS, v_head_dim=8, sliding_window=8,
+                          layer_types=["full_attention"] + ["sliding_attention"] * 3, attention_value_scale=0.707),
     "hy_v3": dict(LLAMA, **QWEN_EXPERTS, num_shared_experts=1),
     "minimax_m2": dict(LLAMA, **LOCAL_EXPERTS, rope_parameters=dict(rope_type="default", rope_theta=5e6, partial_rotary_factor=0.5)),
     "ernie4_5": LLAMA,

@@ -63,7 +63,7 @@ TinyModel without_odd(const TinyModel& whole) {
 
 TEST_CASE("experts that add least go, and what is left is the model without them, in every container") {
   for (const ArchSpec* arch : architectures_by_parts()) {
-    if (!arch->has_experts() || arch->full_layers_differ() || !arch->norms_before_blocks()) continue;  // refused, as tests show
+    if (!arch->has_experts() || arch->full_heads_differ() || !arch->norms_before_blocks()) continue;  // refused, as tests show
     CAPTURE(std::string(arch->name));
     const Mixture mixture({.arch = arch});
     const std::vector<Removal> removals{parse_removal("experts:0.5")};
@@ -153,7 +153,7 @@ TEST_CASE("layers of mixtures go, and experts as many as a cost allows") {
 
 TEST_CASE("experts go to meet a size, as many of every layer, and what is left is a plain model of that size") {
   for (const ArchSpec* arch : architectures_by_parts()) {
-    if (!arch->has_experts() || arch->full_layers_differ() || !arch->norms_before_blocks()) continue;  // refused, as tests show
+    if (!arch->has_experts() || arch->full_heads_differ() || !arch->norms_before_blocks()) continue;  // refused, as tests show
     CAPTURE(std::string(arch->name));
     const Mixture mixture({.arch = arch, .layers = 3});
     const Recipe recipe = recipe::rtn("i8.g32");
@@ -215,7 +215,7 @@ TEST_CASE("experts that cannot go are refused") {
 
 TEST_CASE("parts of models whose layers differ in heads or read each other's keys are not removed, in one line") {
   for (const ArchSpec* arch : architectures_by_parts()) {
-    if (!arch->full_layers_differ()) continue;
+    if (!arch->full_heads_differ()) continue;
     const Mixture mixture({.arch = arch});
     for (const char* part : {"layers:1", "heads:0.5", "channels:0.5", "experts:0.5", "hidden:0.5"}) {
       CAPTURE(std::string(part));

@@ -68,6 +68,7 @@ struct Transformer {
   std::vector<std::int64_t> layer_heads{};          ///< of each layer, in the place of heads, with as many key-value heads; empty: all alike (Laguna)
   std::vector<std::int64_t> kv_layers{};            ///< the layer whose keys and values one reads; -1: its own; empty: all their own
   bool norms_values = false;        ///< head by head, without weights
+  double value_scale = 1;           ///< of attention's values (MiMo-V2)
   std::int64_t per_layer_dim = 0;   ///< of per-layer embeddings
   std::map<std::string, std::vector<float>> weights;
 
@@ -461,6 +462,8 @@ struct Transformer {
     const std::int64_t count = layer_heads.empty() ? heads : layer_heads[static_cast<std::size_t>(index)];
     const std::int64_t group = groups.empty() ? count / kv_heads : groups[static_cast<std::size_t>(index)], pairs = count / group;
     const bool shares_values = !weights.contains(kv_at + "v_proj.weight");
+    // Values may be shorter than keys (MiMo-V2).
+    const std::int64_t of_values = shares_values ? d : std::ssize(weights.at(kv_at + "v_proj.weight")) / dim / pairs;
     std::vector<Row> q, k, v, gates(x.size());
     for (std::size_t t = 0; t < x.size(); ++t) {
       q.push_back(projected(at + "q_proj", x[t], count * d * (gates_output ? 2 : 1)));
@@ -474,7 +477,7 @@ struct Transformer {
       }
       k.push_back(projected(kv_at + "k_proj", kv_x[t], pairs * d));
       for (double& value : k.back()) value *= key_scale;
-      v.push_back(shares_values ? k.back() : projected(kv_at + "v_proj", kv_x[t], pairs * d));
+      v.push_back(shares_values ? k.back() : projected(kv_at + "v_proj", kv_x[t], pairs * of_values));
       for (Row* row : {&q.back(), &k.back(), &v.back()}) {
         for (double& value : *row) value = qkv_clip > 0 ? std::clamp(value, -qkv_clip, qkv_clip) : value;
       }
@@ -492,7 +495,7 @@ struct Transformer {
       std::vector<Row> keys, values;
       for (std::size_t j = 0; j < x.size(); ++j) {
         keys.push_back(rotated(head(k[j], g, d), g, kv_at + "k_norm.weight", j, index));
-        values.push_back(norms_values ? unit(head(v[j], g, d)) : head(v[j], g, d));
+        values.push_back(norms_values ? unit(head(v[j], g, of_values)) : head(v[j], g, of_values));
       }
       const Row biases = relative_biases(std::ssize(x), h, index);
       for (std::size_t i = 0; i < x.size(); ++i) {
@@ -508,9 +511,9 @@ struct Transformer {
         const double slope = slope_of(h) * (scales_alibi ? scale : 1);
         for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j) + biases[x.size() - 1 + j - i]);
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
-        Row mean(static_cast<std::size_t>(d));
+        Row mean(static_cast<std::size_t>(of_values));
         for (std::size_t j = first; j <= last; ++j) {
-          for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j - first] * values[j][c];
+          for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += scores[j - first] * values[j][c] * value_scale;
         }
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
@@ -518,8 +521,8 @@ struct Transformer {
     if (weights.contains(at + "gate_proj.weight")) {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const bool of_heads = std::ssize(weights.at(at + "gate_proj.weight")) == count * dim;
-        for (const double gate : projected(at + "gate_proj", x[i], of_heads ? count : count * d)) {
-          gates[i].insert(gates[i].end(), of_heads ? static_cast<std::size_t>(d) : 1, of_heads ? std::log1p(std::exp(gate)) : 1 / (1 + std::exp(-gate)));
+        for (const double gate : projected(at + "gate_proj", x[i], of_heads ? count : count * of_values)) {
+          gates[i].insert(gates[i].end(), of_heads ? static_cast<std::size_t>(of_values) : 1, of_heads ? std::log1p(std::exp(gate)) : 1 / (1 + std::exp(-gate)));
         }
       }
     }

@@ -116,6 +116,7 @@ enum class Field : std::uint8_t {
   attention_in_scale,  ///< ModelScales' of what is inside of blocks
   attention_out_scale,
   key_scale,
+  value_scale,
   space_in_scale,
   space_out_scale,
   space_gate_scale,
@@ -323,12 +324,14 @@ struct ArchSpec {
   std::string_view activation_name = {};           ///< what it calls `gate` there, where that is not the usual name (Nomic)
   std::int64_t full_attention_step = 0;  ///< where a config has a window alone, each layer that is a multiple of it, counted from 1, has none
   bool dense_see_all = false;  ///< dense layers before sparse ones have no window, and are turned by rope; full_attention_step counts those behind them
+  bool asks_for_windows = false;  ///< a window counts where config.json says use_sliding_window, not where it says a size alone (Qwen2)
   bool full_layers_lead = false;  ///< full_attention_step counts from 0: the first layer has no window
   std::int64_t no_rope_step = 0;  ///< each layer that is a multiple of it, counted from 1, is not turned by rope
   std::string_view rope_layers_key = "no_rope_layers";  ///< config.json's list of the layers that rope turns, 1 for those
   std::string_view window_layers_key = {};  ///< and of those that have the window; empty: it has none
   std::string_view local_layers_key = {};   ///< the same as words, global and local, in the place of layer_types; empty: it has none
   std::string_view sparse_layers_key = {};  ///< of those that have experts, by number; empty: it has none
+  std::string_view sparse_flags_key = {};   ///< the same as a flag for each layer; empty: it has none
   bool names_feed_forwards = false;         ///< config.json may name the kind of each layer's second half (mlp_layer_types)
   std::string_view heads_key = {};          ///< config.json's list of query heads by layer; empty: all layers have as many for a key-value head
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
@@ -338,6 +341,8 @@ struct ArchSpec {
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
   nn::LayerRope window_rope = nn::LayerRope::model;  ///< of layers with a window
   nn::LayerRope full_rope = nn::LayerRope::model;    ///< of the others in a model that has windows
+  bool window_sinks = false;  ///< layers with a window have sinks, the others none
+  std::int64_t window_kv_factor = 1;  ///< key-value heads of layers with a window, in those of the others, where config.json does not say
   double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
@@ -396,8 +401,10 @@ struct ArchSpec {
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
   /// Whether positions are rows of a table, which no sequence may be longer than.
   [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }
-  /// Whether layers without a window have heads of their own.
-  [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
+  /// Whether layers without a window have other key-value heads than those with one.
+  [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_kv_heads) != nullptr; }
+  /// Whether these heads have another size, too.
+  [[nodiscard]] constexpr bool full_heads_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
   /// Whether layers may differ in how many query heads a key-value head has.
   [[nodiscard]] constexpr bool groups_differ() const noexcept { return full_layers_differ() || !heads_key.empty(); }
   /// What Hugging Face's classes of a decoder begin with ("Llama"); empty: it is none.

@@ -42,6 +42,7 @@
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/llama4.hpp"
 #include "bantam/model/archs/mamba2.hpp"
+#include "bantam/model/archs/mimo_v2.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mistral3.hpp"
@@ -94,7 +95,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::flex_olmo, &archs::mellum, &archs::youtu, &archs::jais2, &archs::nemotron,
                                                     &archs::olmo, &archs::afmoe, &archs::mistral4, &archs::deepseek_v32, &archs::glm_moe_dsa,
                                                     &archs::cohere2_moe, &archs::granite_swa, &archs::granite_moe_swa, &archs::apertus, &archs::laguna, &archs::gpt_neo, &archs::bitnet,
-                                                    &archs::granite_moe_shared, &archs::gemma4_12b, &archs::bailing_moe, &archs::bailing_moe_v2,
+                                                    &archs::granite_moe_shared, &archs::gemma4_12b, &archs::bailing_moe, &archs::bailing_moe_v2, &archs::mimo_v2,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

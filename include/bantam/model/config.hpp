@@ -52,6 +52,7 @@ struct ModelScales {
   double space_in = 1, space_out = 1;
   std::array<double, 5> space = {1, 1, 1, 1, 1};  ///< the output gate z; x, B and C; dt
   double gate = 1, down = 1;
+  double values = 1;  ///< of attention (MiMo-V2)
   bool operator==(const ModelScales&) const = default;
 };
 
@@ -82,7 +83,7 @@ struct ModelConfig {
   std::int64_t heads = 0;     ///< of the layer that has most of them, as the next, ffn, window and experts
   std::int64_t kv_heads = 0;  ///< each is shared by heads / kv_heads query heads, in every layer that says nothing else
   std::int64_t head_dim = 0;   ///< of queries and keys; of latent attention before queries are absorbed; of layers that say nothing else
-  std::int64_t value_dim = 0;  ///< of heads' outputs
+  std::int64_t value_dim = 0;  ///< of values and heads' outputs
   std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
   IndexOptions index;
   nn::RecurrentLayer recurrent;  ///< of layers that keep a recurrent state

@@ -15,6 +15,7 @@ inline constexpr ArchSpec qwen2{
     .name = "qwen2",
     .hf_class = "Qwen2ForCausalLM",
     .paper = "arXiv:2407.10671, arXiv:2412.15115",
+    .asks_for_windows = true,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = qwen2_biases,

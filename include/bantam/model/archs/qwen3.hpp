@@ -14,6 +14,7 @@ inline constexpr ArchSpec qwen3{
     .name = "qwen3",
     .hf_class = "Qwen3ForCausalLM",
     .paper = "arXiv:2505.09388",
+    .asks_for_windows = true,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = qwen3_norms,

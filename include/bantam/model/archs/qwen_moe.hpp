@@ -53,6 +53,7 @@ inline constexpr ArchSpec qwen2_moe{
     .hf_class = "Qwen2MoeForCausalLM",
     .paper = "arXiv:2407.10671",
     .gguf = "qwen2moe",
+    .asks_for_windows = true,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = qwen2_moe_tensors,
@@ -65,6 +66,7 @@ inline constexpr ArchSpec qwen3_moe{
     .paper = "arXiv:2505.09388",
     .gguf = "qwen3moe",
     .router = {.renormalize = true},
+    .asks_for_windows = true,
     .config = llama_config,
     .tensors = llama_tensors,
     .more_tensors = qwen3_moe_tensors,
@@ -91,6 +93,7 @@ inline constexpr ArchSpec mellum = [] {
   spec.default_local_rope_base = 10000;
   spec.names_feed_forwards = true;
   spec.more_config = mellum_config;
+  spec.asks_for_windows = false;
   return spec;
 }();
 

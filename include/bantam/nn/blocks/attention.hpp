@@ -30,6 +30,7 @@ struct SelfAttentionOptions {
   float clip = 0;          ///< q, k and v are kept from -clip to clip before all else (MPT); 0: they stay
   bool norms_turned = false;  ///< q and k of layers that rope turns, behind it, head by head, by RMS norms without weights (Llama 4)
   bool norms_values = false;  ///< head by head, by RMS norms without weights (Gemma 4)
+  float value_scale = 1;      ///< values are multiplied by it (MiMo-V2)
   OutputGate output_gate = OutputGate::none;
   double norm_eps = 1e-5;
 };
@@ -44,7 +45,7 @@ class SelfAttention {
         heads_(static_cast<std::size_t>(workers)), values_(static_cast<std::size_t>(workers)) {
     if (options.local_rope) local_rope_.emplace(*options.local_rope, context_tokens);
     for (auto* heads : {&heads_, &values_}) {
-      for (auto& head : *heads) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(options.shape.head_dim, 16)));
+      for (auto& head : *heads) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(std::max(options.shape.head_dim, value_dim()), 16)));
     }
     if (options.alibi > 0) slopes_ = alibi_slopes(options.shape.heads, options.alibi);
     for (float& slope : slopes_) slope *= static_cast<float>(options.alibi_scale);
@@ -63,10 +64,11 @@ class SelfAttention {
     const AttentionShape& s = options_.shape;
     q_.resize(tokens, s.heads * query_stride());
     if (splits_queries()) queries_.resize(tokens, s.heads * s.head_dim);
-    if (options_.output_gate == OutputGate::own) gates_.resize(tokens, s.heads * s.head_dim);
+    if (options_.output_gate == OutputGate::own) gates_.resize(tokens, s.heads * value_dim());
     if (options_.output_gate == OutputGate::of_heads) gates_.resize(tokens, s.heads);
-    for (RowBuffer* x : {&k_, &v_}) x->resize(tokens, s.kv_heads * s.head_dim);
-    attended_.resize(tokens, s.heads * s.head_dim);
+    k_.resize(tokens, s.kv_heads * s.head_dim);
+    v_.resize(tokens, s.kv_heads * value_dim());
+    attended_.resize(tokens, s.heads * value_dim());
     angles_.ensure(static_cast<std::size_t>(tokens * rope_.dim()));
     if (local_rope_) local_angles_.ensure(static_cast<std::size_t>(tokens * local_rope_->dim()));
     attention_.plan(caches_.find(sequences));
@@ -105,6 +107,8 @@ class SelfAttention {
  private:
   /// Query heads that share a key-value head.
   [[nodiscard]] std::int64_t group() const noexcept { return options_.shape.heads / options_.shape.kv_heads; }
+  /// Numbers of a value, and of what a head puts out.
+  [[nodiscard]] std::int64_t value_dim() const noexcept { return options_.shape.value_dim > 0 ? options_.shape.value_dim : options_.shape.head_dim; }
   /// Numbers from one head of q to the next.
   [[nodiscard]] std::int64_t query_stride() const noexcept { return options_.shape.head_dim * (splits_queries() ? 2 : 1); }
   [[nodiscard]] bool splits_queries() const noexcept { return options_.output_gate == OutputGate::beside_queries; }
@@ -125,9 +129,9 @@ class SelfAttention {
   RelativeBias bias_;            ///< of the layer at work
   PassCaches caches_;
   RowBuffer queries_;            ///< (tokens, heads * head_dim), where q_ has gates besides
-  RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim) twice
-  RowBuffer gates_;              ///< (tokens, heads * head_dim) or (tokens, heads), of a matrix of their own
-  Activations attended_;         ///< (tokens, heads * head_dim)
+  RowBuffer q_, k_, v_;          ///< (tokens, heads * head_dim), (tokens, kv_heads * head_dim), (tokens, kv_heads * value_dim)
+  RowBuffer gates_;              ///< (tokens, heads * value_dim) or (tokens, heads), of a matrix of their own
+  Activations attended_;         ///< (tokens, heads * value_dim)
   AlignedBuffer<float> angles_, local_angles_;  ///< (tokens, 2, rope dim / 2): cosines, sines
   std::vector<AlignedBuffer<float>> heads_, values_;  ///< one a worker: a padded head
   std::vector<float> ones_;  ///< (head_dim), weights of norms without any
@@ -135,7 +139,7 @@ class SelfAttention {
 };
 
 inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) {
-  const std::int64_t heads = w.q.rows() / query_stride(), width = heads * options_.shape.head_dim;
+  const std::int64_t heads = w.q.rows() / query_stride(), width = heads * value_dim();
   if (attended_.columns() != width) attended_.resize(pass.tokens(), width);
   const Readers readers = this->readers(w);
   if (w.k.empty()) {
@@ -166,7 +170,7 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
 
 /// attended *= sigmoid(gate), or softplus of the head's one gate, head by head.
 inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
-  const std::int64_t d = options_.shape.head_dim;
+  const std::int64_t d = value_dim();
   pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
     if (options_.output_gate == OutputGate::of_heads) {
       const float factor = softplus(gates_.row(t)[h]);
@@ -230,7 +234,7 @@ inline void SelfAttention::rotate(float* head, std::int64_t row, LayerRope rope)
 
 /// Norms, where that is done head by head, and rotates the heads of q and k, and stores k and v. Units are (token, head).
 inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept {
-  const std::int64_t d = options_.shape.head_dim;
+  const std::int64_t d = options_.shape.head_dim, of_values = value_dim();
   const std::int64_t heads = w.q.rows() / query_stride(), kv_heads = w.k.empty() ? 0 : w.k.rows() / d;
   const auto eps = static_cast<float>(options_.norm_eps);
   pass.for_units(Work::positions, heads + kv_heads, [&](std::int64_t t, std::int64_t h, int worker) {
@@ -239,8 +243,9 @@ inline void SelfAttention::rotate_and_store(const Pass& pass, const AttentionWei
     float* head = is_q ? q_.row(t) + h * query_stride() : k_.row(t) + kv * d;
     float* value = values_[static_cast<std::size_t>(worker)].data();
     if (!is_q) {
-      std::copy_n(w.v.empty() ? head : v_.row(t) + kv * d, d, value);
-      if (options_.norms_values) kernels_.rms_norm(value, ones_.data(), eps, value, d);
+      std::copy_n(w.v.empty() ? head : v_.row(t) + kv * of_values, of_values, value);
+      if (options_.norms_values) kernels_.rms_norm(value, ones_.data(), eps, value, of_values);
+      for (std::int64_t i = 0; options_.value_scale != 1 && i < of_values; ++i) value[i] *= options_.value_scale;
     }
     const std::vector<float>&norm = is_q ? w.q_norm : w.k_norm, &bias = is_q ? w.q_norm_bias : w.k_norm_bias;
     if (!norm.empty() && options_.head_norm == HeadNorm::each) normalize(head, norm, bias, d);

@@ -167,7 +167,8 @@ enum class WeightAxis : std::uint8_t {
   encoder_positions,  ///< the same of an encoder before a decoder
   heads,
   queries,     ///< heads * head_dim
-  keys,        ///< kv_heads * head_dim; of values, too
+  keys,        ///< kv_heads * head_dim
+  values,      ///< kv_heads * value_dim
   outputs,     ///< heads * value_dim
   q_norm,      ///< what an RMS norm of queries is taken over: a head or all of them
   k_norm,

@@ -8,7 +8,7 @@ namespace bantam::inline v0::nn {
 /// Attention with grouped heads: q, k, v, o. Latent attention (arXiv:2405.04434) has q or q_a and q_b, kv_a, k_b, v_b, o.
 struct AttentionWeights {
   WeightMatrix q;     ///< (heads * head_dim, dim)
-  WeightMatrix k, v;  ///< (kv_heads * head_dim, dim)
+  WeightMatrix k, v;  ///< (kv_heads * head_dim, dim), (kv_heads * value_dim, dim)
   WeightMatrix gate;  ///< (heads * value_dim, dim): OutputGate::own; (heads, dim): of_heads
   WeightMatrix o;     ///< (dim, heads * value_dim)
   std::vector<float> q_bias, k_bias, v_bias, o_bias;  ///< (rows of the matrix)
@@ -34,12 +34,12 @@ struct AttentionWeights {
 inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::q, WeightAxis::queries, WeightAxis::dim, &AttentionWeights::q},
     {Role::k, WeightAxis::keys, WeightAxis::dim, &AttentionWeights::k},
-    {Role::v, WeightAxis::keys, WeightAxis::dim, &AttentionWeights::v},
+    {Role::v, WeightAxis::values, WeightAxis::dim, &AttentionWeights::v},
     {Role::attention_gate, WeightAxis::gates, WeightAxis::dim, &AttentionWeights::gate},
     {Role::o, WeightAxis::dim, WeightAxis::outputs, &AttentionWeights::o},
     {Role::q_bias, WeightAxis::one, WeightAxis::queries, &AttentionWeights::q_bias, Role::q},
     {Role::k_bias, WeightAxis::one, WeightAxis::keys, &AttentionWeights::k_bias, Role::k},
-    {Role::v_bias, WeightAxis::one, WeightAxis::keys, &AttentionWeights::v_bias, Role::v},
+    {Role::v_bias, WeightAxis::one, WeightAxis::values, &AttentionWeights::v_bias, Role::v},
     {Role::o_bias, WeightAxis::one, WeightAxis::dim, &AttentionWeights::o_bias, Role::o},
     {Role::q_norm, WeightAxis::one, WeightAxis::q_norm, &AttentionWeights::q_norm},
     {Role::k_norm, WeightAxis::one, WeightAxis::k_norm, &AttentionWeights::k_norm},
