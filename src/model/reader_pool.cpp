@@ -28,12 +28,15 @@ std::shared_ptr<ReaderPool::Batch> ReaderPool::read(std::span<const SlotPart> pa
   batch->parts_ = parts;
   batch->memory_ = memory;
   if (parts.empty()) return batch;
+  std::int64_t pieces = 0;
+  for (const SlotPart& part : parts) pieces += part.source->pieces();
   {
     const Lock lock(mutex_);
     batch->haste_ = haste;
     queue_.insert(haste == Haste::wanted_now ? std::ranges::find(queue_, Haste::ahead, [](const auto& queued) { return queued->haste_; }) : queue_.end(), batch);
   }
-  more_.notify_all();
+  // An expert has few pieces: nobody is woken for whom there is none.
+  for (std::int64_t woken = std::min(pieces, std::ssize(threads_)); woken > 0; --woken) more_.notify_one();
   return batch;
 }
 
