@@ -229,8 +229,13 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
   r = {.key_heads = key_heads, .value_heads = value_heads, .key_dim = key_dim, .value_dim = state_value_dim, .channels = 2 * key_heads * key_dim + value_heads * state_value_dim, .taps = taps};
 }
 
-/// Windows in two of three layers, those without one with heads of their own. Half of the layers read others' keys, where values are not keys.
+/// Layers without a window have key-value heads of their own. Where these have another size, too, windows are in two of three layers, and half of the
+/// layers read others' keys, where values are not keys.
 void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
+  for (std::size_t i = 0; arch->full_layers_differ() && i < specs.size(); ++i) {
+    specs[i].kv_heads = specs[i].window > 0 ? kv_heads : full_kv_heads;
+    specs[i].group = heads / specs[i].kv_heads;
+  }
   if (!arch->full_heads_differ()) return;
   if (full_head_dim == 0) full_head_dim = 2 * head_dim;
   shares_values = shares_values || arch->has_experts();
@@ -240,7 +245,8 @@ void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
     const bool full = i % 3 == 2;
     spec.window = full ? 0 : window;
     spec.rope = full ? nn::LayerRope::model : nn::LayerRope::local;
-    if (full) spec.head_dim = full_head_dim, spec.kv_heads = full_kv_heads;
+    spec.kv_heads = full ? full_kv_heads : kv_heads;
+    if (full) spec.head_dim = full_head_dim;
     spec.group = heads / spec.kv_heads;
     spec.shares_values = full && shares_values;
     if (i < first) continue;
@@ -340,7 +346,6 @@ TinyModel& TinyModel::make() {
     if (!arch->rope_bases_key.empty() && specs[i].window == 0) specs[i].rope = nn::LayerRope::none;
   }
   for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
-  for (std::size_t i = 0; arch->full_layers_differ() && !arch->full_heads_differ() && i < specs.size(); ++i) specs[i].kv_heads = specs[i].window > 0 ? kv_heads : full_kv_heads, specs[i].group = heads / specs[i].kv_heads;
   set_full_layers(specs);
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {

@@ -141,7 +141,7 @@ class Slicer {
 
   /// Leaves out the zeros. Norms have taken the mean over more numbers, of which `scale_` makes the same.
   void narrow(LayerWeights& block) const {
-    keep_parts(block, Part::hidden, kept_, config_, 0);
+    keep_parts(block, Part::hidden, kept_, config_, 0);  // of any layer: all have the same
     for_each_end(block, [&](WeightMatrix& writer, std::vector<float>* bias) {
       change(writer, [&](Tensor<float, 2>& w) { scale(w.span()); });
       if (bias != nullptr) scale(*bias);

@@ -11,7 +11,7 @@ namespace {
 std::vector<Model> stateful_models() {
   std::vector<Model> models;
   for (const ArchSpec* arch : architectures_by_state()) {
-    if (arch->recurrent == MixerKind::none && !arch->full_heads_differ()) continue;
+    if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;
     TinyModel tiny{.arch = arch, .context = 400};
     tiny.make();
     const TemporaryFolder folder;

@@ -244,7 +244,7 @@ TEST_CASE("texts that all threads draw for are those of their requests alone, be
 
 TEST_CASE("texts of models with recurrent states are those of their requests alone, prompts that begin alike included") {
   for (const ArchSpec* arch : architectures_by_parts()) {
-    if (arch->recurrent == MixerKind::none && !arch->full_heads_differ()) continue;
+    if (arch->recurrent == MixerKind::none && !arch->full_layers_differ()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .context = 400};
     tiny.make();

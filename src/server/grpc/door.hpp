@@ -24,7 +24,7 @@ class GrpcDoor {
   [[nodiscard]] virtual std::string address() const = 0;
   /// Takes calls from now on, which were answered with UNAVAILABLE before. `is_well` is what grpc.health.v1 is told, every second.
   virtual void listen(HttpCheck check, HttpHandler handler, std::function<bool()> is_well) = 0;
-  /// Takes no more calls. Those that are there have so long.
+  /// Answers new calls with UNAVAILABLE. Those that are there have so long; then connections end.
   virtual void close(std::chrono::seconds time) = 0;
   [[nodiscard]] virtual bool is_busy() const = 0;
   /// Ends all calls.
