@@ -196,7 +196,7 @@ class AdapterMatcher {
 
   /// In floats; what is none of them is refused.
   [[nodiscard]] WeightMatrix checked(const SharedSource& source) const {
-    WeightMatrix matrix = in_floats(source)->load(Reading::buffered);
+    WeightMatrix matrix = in_floats(source)->load(Reading::buffered, nullptr);
     RowCodes scratch;
     std::vector<float> row(static_cast<std::size_t>(matrix.columns()));
     for (std::int64_t r = 0; r < matrix.rows(); ++r) {

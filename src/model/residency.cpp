@@ -15,12 +15,11 @@ namespace {
 
 using nn::storage_bytes;
 
-/// As it is in memory: routers are floats there, whatever the file has.
+/// As it is in memory: routers are floats there, whatever the file has. What stays lies side by side, but for the rest of a page behind each.
 std::int64_t pinned_bytes_of(const CheckpointTensor& tensor) noexcept {
   if (!tensor.is_matrix) return 0;
-  const bool widened = info_of(tensor.role).stays_float() && !tensor.format().is_float;
-  const FormatInfo& format = widened ? format_info<F32Format>() : tensor.format();
-  return storage_bytes(format.matrix_bytes(tensor.rows, tensor.columns));
+  const FormatInfo& format = detail::is_widened(tensor) ? format_info<F32Format>() : tensor.format();
+  return format.matrix_bytes(tensor.rows, tensor.columns);
 }
 
 /// A matrix of a layer, or several of one role.
@@ -103,7 +102,9 @@ bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) no
   return !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied && config.has_head);
 }
 
-std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept {
+bool is_widened(const CheckpointTensor& tensor) noexcept { return tensor.is_matrix && info_of(tensor.role).stays_float() && !tensor.format().is_float; }
+
+std::int64_t room_of(const CheckpointTensor& tensor) noexcept {
   return static_cast<std::int64_t>(round_up(tensor.source->room_bytes(), MappedFile::block_bytes));
 }
 
@@ -145,12 +146,12 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     if (!detail::can_stream(tensor)) {
       layer.kept += pinned_bytes_of(tensor);
     } else if (tensor.expert >= 0) {
-      layer.experts[static_cast<std::size_t>(tensor.expert)] += detail::room_in_slot(tensor);
+      layer.experts[static_cast<std::size_t>(tensor.expert)] += detail::room_of(tensor);
       layer.expert_file += tensor.stored_bytes();
     } else {
       MatrixBytes& matrix = layer.matrix(tensor.role);
       matrix.pinned += pinned_bytes_of(tensor);
-      matrix.slot += detail::room_in_slot(tensor);
+      matrix.slot += detail::room_of(tensor);
       matrix.file += tensor.stored_bytes();
     }
   }

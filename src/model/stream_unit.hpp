@@ -59,7 +59,7 @@ class StreamUnit {
       parts_.push_back({&source, bytes_});
       runs_.push_back(std::make_shared<FileRun>(source));
     }
-    bytes_ += static_cast<std::size_t>(detail::room_in_slot(tensor));
+    bytes_ += static_cast<std::size_t>(detail::room_of(tensor));
     for (const TensorPart& part : tensor.source->parts()) {
       const MappedFile* file = part.entry->file.get();
       if (std::ranges::find(files_, file) == files_.end()) files_.push_back(file);

@@ -68,11 +68,11 @@ void check_choices(const Checkpoint& checkpoint, const CheckpointTensor& tensor,
 }
 
 /// Loads a tensor into its place: one of the two; neither, where the config carries it.
-void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, Reading reading, WeightMatrix* matrix, std::vector<float>* vector) {
-  if (matrix != nullptr) *matrix = checkpoint.load_matrix(tensor, reading);
-  // Exact: a router that somebody quantized means the floats that it stands for.
-  if (matrix != nullptr && info_of(tensor.role).stays_float() && !matrix->format().is_float) {
-    *matrix = WeightMatrix::quantize(matrix->dequantize(), format_info<F32Format>());
+void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, Reading reading, StorageArena* arena, WeightMatrix* matrix, std::vector<float>* vector) {
+  if (matrix != nullptr && detail::is_widened(tensor)) {
+    *matrix = WeightMatrix::quantize(checkpoint.load_matrix(tensor, reading).dequantize(), format_info<F32Format>());
+  } else if (matrix != nullptr) {
+    *matrix = checkpoint.load_matrix(tensor, reading, arena);
   }
   if (vector != nullptr) *vector = checkpoint.load_vector(tensor);
   const bool chooses = info_of(tensor.role).stays_float() || tensor.role == Role::router_bias || tensor.role == Role::selection_bias || tensor.role == Role::router_scale || tensor.role == Role::expert_scale;
@@ -86,7 +86,7 @@ LayerWeights load_block(const Checkpoint& checkpoint, std::int64_t layer) {
   make_room(block, checkpoint.config().layer(layer));
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     const bool shared = tensor.role == Role::relative_bias && tensor.layer == layer_of_bias(checkpoint.config(), layer);
-    if (tensor.layer == layer || shared) load_tensor(checkpoint, tensor, Reading::buffered, matrix_of(block, tensor), vector_of(block, tensor));
+    if (tensor.layer == layer || shared) load_tensor(checkpoint, tensor, Reading::buffered, nullptr, matrix_of(block, tensor), vector_of(block, tensor));
   }
   return block;
 }
@@ -96,7 +96,13 @@ ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const L
   make_room(w, checkpoint.config());
   const auto stays = [&](const CheckpointTensor& tensor) { return residency == nullptr || residency->keeps(tensor); };
   std::int64_t done = 0, total = 0;
-  for (const CheckpointTensor& tensor : checkpoint.tensors()) total += stays(tensor) ? tensor.stored_bytes() : 0;
+  std::size_t room = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!stays(tensor)) continue;
+    total += tensor.stored_bytes();
+    if (tensor.is_matrix && !detail::is_widened(tensor)) room += static_cast<std::size_t>(detail::room_of(tensor));
+  }
+  StorageArena arena(room);
   {
     // Asked inside of large tensors, too.
     const CancelScope scope([&] { return progress && !progress(done, total); });
@@ -106,7 +112,7 @@ ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const L
         *matrix_of(w, tensor) = WeightMatrix(tensor.format(), tensor.rows, tensor.columns, nullptr, tensor.order());
         continue;
       }
-      load_tensor(checkpoint, tensor, reading, matrix_of(w, tensor), vector_of(w, tensor));
+      load_tensor(checkpoint, tensor, reading, &arena, matrix_of(w, tensor), vector_of(w, tensor));
       done += tensor.stored_bytes();
     }
   }

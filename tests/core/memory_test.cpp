@@ -3,13 +3,29 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "support.hpp"
 
 using bantam::AlignedBuffer;
+using bantam::StorageArena;
+
+namespace {
+
+/// Bytes of the process that lie in memory.
+std::int64_t resident() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t pages = 0;
+  file >> pages >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
 
 TEST_CASE("storage of any size is aligned and zeroed") {
   // Around the border from which on blocks are mapped, too.
@@ -38,12 +54,6 @@ TEST_CASE("blocks that were given back come back as zeros") {
 }
 
 TEST_CASE("a block of a megabyte or more leaves the process when it is given back, whatever its neighbors do") {
-  const auto resident = [] {
-    std::ifstream file("/proc/self/statm");
-    std::int64_t pages = 0;
-    file >> pages >> pages;
-    return pages * sysconf(_SC_PAGESIZE);
-  };
   for (const std::int64_t bytes : {1l << 20, 3l << 20, 5l << 20}) {
     CAPTURE(bytes);
     const auto touched = [&] {
@@ -102,4 +112,66 @@ TEST_CASE("ensure grows and never shrinks") {
   CHECK(buffer.size() == 10);
   buffer.ensure(11);
   CHECK(buffer.size() == 11);
+}
+
+TEST_CASE("blocks of an arena lie side by side from a huge page on, aligned and zeroed") {
+  const std::size_t sizes[] = {1, 4096, 3u << 20, 100, 0, 70u << 20, 5000};
+  const auto room = [](std::size_t bytes) { return bantam::round_up(std::max<std::size_t>(bytes, 1), StorageArena::block_alignment); };
+  std::size_t all = 0;
+  for (const std::size_t bytes : sizes) all += room(bytes);
+  StorageArena arena(all);
+  std::vector<std::shared_ptr<std::byte>> blocks;
+  for (const std::size_t bytes : sizes) {
+    CAPTURE(bytes);
+    blocks.push_back(arena.allocate(bytes));
+    const std::span<std::byte> block(blocks.back().get(), bytes);
+    CHECK(std::ranges::all_of(block, [](std::byte b) { return b == std::byte{0}; }));
+    std::ranges::fill(block, static_cast<std::byte>(blocks.size()));
+  }
+  CHECK(reinterpret_cast<std::uintptr_t>(blocks[0].get()) % (2u << 20) == 0);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    CAPTURE(i);
+    const std::span<const std::byte> block(blocks[i].get(), sizes[i]);
+    CHECK(std::ranges::all_of(block, [&](std::byte b) { return b == static_cast<std::byte>(i + 1); }));
+    if (i > 0) CHECK(blocks[i].get() == blocks[i - 1].get() + room(sizes[i - 1]));
+  }
+  // What nobody expected has memory of its own.
+  const auto more = arena.allocate(100);
+  CHECK(std::abs(more.get() - blocks[0].get()) > static_cast<std::ptrdiff_t>(all));
+}
+
+TEST_CASE("pieces of an arena leave the process with the last block in them, with or without the arena") {
+  constexpr std::size_t size = 3u << 20, count = 128;
+  constexpr std::int64_t piece = StorageArena::piece_bytes;
+  std::vector<std::shared_ptr<std::byte>> blocks;
+  const std::int64_t before = resident();
+  {
+    StorageArena arena(2 * count * size);
+    for (std::size_t i = 0; i < count; ++i) std::fill_n(blocks.emplace_back(arena.allocate(size)).get(), size, std::byte{7});
+  }
+  const std::int64_t full = resident();
+  CHECK(full - before >= std::int64_t{count * size});
+  // One block keeps the pieces that it lies in: two at most.
+  const auto kept = blocks[count / 2];
+  blocks.clear();
+  CHECK(full - resident() >= std::int64_t{count * size} - 2 * piece);
+  CHECK(std::ranges::all_of(std::span(kept.get(), size), [](std::byte b) { return b == std::byte{7}; }));
+}
+
+TEST_CASE("an arena takes memory from the allocator that was set, block by block, and from malloc where it is small") {
+  static std::vector<std::size_t> asked;
+  asked.clear();
+  bantam::set_storage_allocator({[](std::size_t bytes, std::size_t alignment, void*) -> void* { return asked.push_back(bytes), std::aligned_alloc(alignment, bytes); },
+                                 [](void* memory, std::size_t, void*) { std::free(memory); }, nullptr});
+  {
+    StorageArena arena(16u << 20);
+    const auto a = arena.allocate(5u << 20), b = arena.allocate(100);
+    CHECK(asked == std::vector<std::size_t>{5u << 20, 128});
+  }
+  bantam::set_storage_allocator({});
+  const std::int64_t before = resident();
+  StorageArena small(8192);
+  const auto a = small.allocate(4096), b = small.allocate(4096);
+  std::fill_n(a.get(), 4096, std::byte{1});
+  CHECK(resident() - before < 1 << 20);
 }

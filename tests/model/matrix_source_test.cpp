@@ -19,7 +19,7 @@ constexpr std::int64_t rows = 80, columns = 320;
 void check_source(const MatrixSource& source, const Tensor<float, 2>& expected) {
   REQUIRE(source.rows() == expected.extent(0));
   REQUIRE(source.columns() == expected.extent(1));
-  const WeightMatrix loaded = source.load(Reading::buffered);
+  const WeightMatrix loaded = source.load(Reading::buffered, nullptr);
   CHECK(&loaded.format() == &source.format());
   CHECK(std::ranges::equal(loaded.dequantize().span(), expected.span()));
   std::vector<float> row(static_cast<std::size_t>(source.columns()));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "bantam/core/error.hpp"
 
@@ -38,6 +39,32 @@ void set_storage_allocator(const StorageAllocator& allocator);
 /// `bytes` of zeroed memory aligned to 64 bytes. From 1 MiB on it is mapped on its own and leaves the process with its last owner; from 4 MiB on it asks
 /// for 2 MiB pages, worth 15 to 30 % of read bandwidth. Pages that are never touched cost nothing. Throws out_of_memory.
 [[nodiscard]] std::shared_ptr<std::byte> allocate_storage(std::size_t bytes);
+
+/// Memory for blocks that are made one after the other and mostly die together, such as the matrices of a model: they lie side by side in 2 MiB pages,
+/// the small ones, too, and none is rounded up to such a page. Each piece of 64 MiB leaves the process with the last block in it, all of them outlive
+/// the arena if they have to. One thread at a time.
+class StorageArena {
+ public:
+  /// Blocks start at a multiple of this.
+  static constexpr std::size_t block_alignment = 4096;
+  static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
+
+  /// expected: the sum of all blocks, each rounded up to block_alignment. What is beyond it has memory of its own, and so has everything where it is
+  /// less than two huge pages or where an allocator was set.
+  explicit StorageArena(std::size_t expected) : left_(expected) {}
+  StorageArena(const StorageArena&) = delete;
+  StorageArena& operator=(const StorageArena&) = delete;
+
+  /// `bytes` of zeroed memory. Throws out_of_memory.
+  [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes);
+
+ private:
+  void reserve();
+
+  std::vector<std::shared_ptr<std::byte>> pieces_;  ///< side by side
+  std::size_t used_ = 0;                            ///< of them
+  std::size_t left_;                                ///< of what is expected
+};
 
 /// A fixed-size array of trivial elements, zeroed, aligned to 64 bytes. Moves, leaving nothing behind; copies are spelled
 /// clone(). Throws out_of_memory, also for a size whose bytes overflow.

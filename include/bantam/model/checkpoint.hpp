@@ -135,7 +135,7 @@ class Checkpoint {
     tensor.source->read_row(row, out, scratch);
   }
   /// The whole matrix in strip16, bit-exact. Source pages are given back to the system.
-  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, Reading reading) const { return tensor.source->load(reading); }
+  [[nodiscard]] WeightMatrix load_matrix(const CheckpointTensor& tensor, Reading reading, StorageArena* arena = nullptr) const { return tensor.source->load(reading, arena); }
   [[nodiscard]] std::vector<float> load_vector(const CheckpointTensor& tensor) const;
   /// Gives the pages of a tensor that was read back to the system.
   void drop(const CheckpointTensor& tensor) const noexcept { tensor.source->drop(); }

@@ -55,8 +55,10 @@ namespace detail {
 [[nodiscard]] bool can_look_up(const CheckpointTensor& tensor) noexcept;
 /// Whether a token that works with it reads all of it: of tables of which it reads a row, only an embedding that is the head too.
 [[nodiscard]] bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept;
-/// Memory of a tensor in a slot.
-[[nodiscard]] std::int64_t room_in_slot(const CheckpointTensor& tensor) noexcept;
+/// Whether it is in memory as floats, though the file has it quantized: routers.
+[[nodiscard]] bool is_widened(const CheckpointTensor& tensor) noexcept;
+/// Memory of a tensor among others: in a slot, or in the arena of those that stay.
+[[nodiscard]] std::int64_t room_of(const CheckpointTensor& tensor) noexcept;
 }  // namespace detail
 
 }  // namespace bantam::inline v0

@@ -43,8 +43,8 @@ void MatrixSource::load_piece(std::int64_t piece, std::byte* room, Reading /*rea
 
 WeightMatrix MatrixSource::in_room(std::shared_ptr<const std::byte> room) const { return {*format_, rows_, columns_, std::move(room), order_}; }
 
-WeightMatrix MatrixSource::load(Reading reading) const {
-  const auto room = allocate_storage(room_bytes());
+WeightMatrix MatrixSource::load(Reading reading, StorageArena* arena) const {
+  const auto room = arena != nullptr ? arena->allocate(room_bytes()) : allocate_storage(room_bytes());
   if (reading != Reading::direct) {
     for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
   }

@@ -31,7 +31,7 @@ class Strip16Source : public MatrixSource {
       format_->store_codes(panel, first++, columns_, codes);
     }
   }
-  [[nodiscard]] WeightMatrix load(Reading /*reading*/) const override { return matrix_; }
+  [[nodiscard]] WeightMatrix load(Reading /*reading*/, StorageArena* /*arena*/) const override { return matrix_; }
   [[nodiscard]] std::shared_ptr<const MatrixSource> select(const Selection& rows) const override {
     return has_panels(rows) ? source_of(panels(rows)) : nullptr;
   }
@@ -66,7 +66,9 @@ class NativeSource final : public Strip16Source {
     file().read({panel_of(row), static_cast<std::size_t>(format_->panel_bytes(columns_))}, room.get());
     WeightMatrix(*format_, std::min<std::int64_t>(panel_rows, rows_ - first), columns_, room, order_).read_row(row - first, out, scratch);
   }
-  [[nodiscard]] WeightMatrix load(Reading reading) const override { return reading == Reading::mapped ? matrix_ : MatrixSource::load(reading); }
+  [[nodiscard]] WeightMatrix load(Reading reading, StorageArena* arena) const override {
+    return reading == Reading::mapped ? matrix_ : MatrixSource::load(reading, arena);
+  }
   [[nodiscard]] std::size_t room_bytes() const noexcept override { return round_up(static_cast<std::size_t>(lead() + bytes()), MappedFile::block_bytes); }
   [[nodiscard]] std::int64_t pieces() const noexcept override { return div_up(lead() + bytes(), piece_bytes); }
   void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override {

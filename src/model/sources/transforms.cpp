@@ -96,12 +96,12 @@ class Transposed final : public Derived {
     kept_ = nullptr;
     filled_ = 0;
   }
-  [[nodiscard]] WeightMatrix load(Reading reading) const override {
+  [[nodiscard]] WeightMatrix load(Reading reading, StorageArena* arena) const override {
     for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
     const Values values = make_room();
     parallel_for(columns_, 16, [&](Range range) { read(range, values); });
     keep(values);
-    return MatrixSource::load(reading);
+    return MatrixSource::load(reading, arena);
   }
   void drop() const noexcept override {
     keep(nullptr);

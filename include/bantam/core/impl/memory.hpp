@@ -38,20 +38,25 @@ BANTAM_ONCE void* map_anonymous(std::size_t bytes) {
   return p;
 }
 
-BANTAM_ONCE std::shared_ptr<std::byte> map_huge(std::size_t bytes) {
+/// A multiple of huge_page, at a multiple of it.
+BANTAM_ONCE std::byte* map_huge(std::size_t bytes) {
   // One page more than needed, so that a 2 MiB boundary lies inside; both ends are given back.
-  const std::size_t wanted = round_up(bytes, huge_page);
-  auto* begin = static_cast<std::byte*>(map_anonymous(wanted + huge_page));
+  auto* begin = static_cast<std::byte*>(map_anonymous(bytes + huge_page));
   const std::size_t lead = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
   if (lead != 0) munmap(begin, lead);
-  if (huge_page - lead != 0) munmap(begin + lead + wanted, huge_page - lead);
+  if (huge_page - lead != 0) munmap(begin + lead + bytes, huge_page - lead);
   begin += lead;
-  madvise(begin, wanted, MADV_HUGEPAGE);  // advice: where it is refused, ordinary pages serve
-  return mapped(begin, wanted);
+  madvise(begin, bytes, MADV_HUGEPAGE);  // advice: where it is refused, ordinary pages serve
+  return begin;
 }
 
 BANTAM_ONCE std::mutex host_mutex;
 BANTAM_ONCE StorageAllocator host;  // guarded by host_mutex
+
+BANTAM_ONCE StorageAllocator storage_allocator() {
+  const std::scoped_lock lock(host_mutex);
+  return host;
+}
 
 }  // namespace detail
 
@@ -62,10 +67,7 @@ BANTAM_ONCE void set_storage_allocator(const StorageAllocator& allocator) {
 
 BANTAM_ONCE std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 47)) fail(Errc::out_of_memory, "memory: ", bytes, " bytes are more than an address space holds");
-  const StorageAllocator given = [] {
-    const std::scoped_lock lock(detail::host_mutex);
-    return detail::host;
-  }();
+  const StorageAllocator given = detail::storage_allocator();
   if (given.allocate != nullptr) {
     const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), storage_alignment);
     void* p = given.allocate(size, storage_alignment, given.user);
@@ -73,13 +75,37 @@ BANTAM_ONCE std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
     std::memset(p, 0, size);
     return {static_cast<std::byte*>(p), [given, size](std::byte* q) { given.release(q, size, given.user); }};
   }
-  if (bytes >= detail::huge_threshold) return detail::map_huge(bytes);
+  if (bytes >= detail::huge_threshold) {
+    const std::size_t rounded = round_up(bytes, detail::huge_page);
+    return detail::mapped(detail::map_huge(rounded), rounded);
+  }
   if (bytes >= detail::map_threshold) return detail::mapped(detail::map_anonymous(bytes), bytes);
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), storage_alignment);
   void* p = std::aligned_alloc(storage_alignment, size);
   if (p == nullptr) detail::fail_for_room(bytes);
   std::memset(p, 0, size);
   return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
+}
+
+BANTAM_ONCE void StorageArena::reserve() {
+  const std::size_t all = round_up(left_, detail::huge_page);
+  std::byte* const begin = detail::map_huge(all);
+  pieces_.reserve(div_up(all, piece_bytes));
+  for (std::size_t at = 0; at < all; at += piece_bytes) pieces_.push_back(detail::mapped(begin + at, std::min(piece_bytes, all - at)));
+}
+
+BANTAM_ONCE std::shared_ptr<std::byte> StorageArena::allocate(std::size_t bytes) {
+  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), block_alignment);
+  if (pieces_.empty() && (left_ < detail::huge_threshold || detail::storage_allocator().allocate != nullptr)) left_ = 0;
+  if (bytes > left_ || size > left_) return allocate_storage(bytes);
+  if (pieces_.empty()) reserve();
+  const std::size_t at = std::exchange(used_, used_ + size);
+  left_ -= size;
+  // A block keeps the pieces that it lies in.
+  using Pieces = std::vector<std::shared_ptr<std::byte>>;
+  const auto first = pieces_.begin() + static_cast<std::ptrdiff_t>(at / piece_bytes);
+  const auto kept = std::make_shared<const Pieces>(first, pieces_.begin() + static_cast<std::ptrdiff_t>((used_ - 1) / piece_bytes + 1));
+  return {kept, first->get() + at % piece_bytes};
 }
 
 }  // namespace bantam::inline v0
