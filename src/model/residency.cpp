@@ -13,8 +13,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-using nn::storage_bytes;
-
 /// As it is in memory: routers are floats there, whatever the file has. What stays lies side by side, but for the rest of a page behind each.
 std::int64_t pinned_bytes_of(const CheckpointTensor& tensor) noexcept {
   if (!tensor.is_matrix) return 0;
@@ -54,7 +52,7 @@ std::int64_t cost_of(const std::vector<LayerBytes>& of) noexcept {
     }
     largest = std::max(largest, slot);
   }
-  return pinned + (largest > 0 ? 2 * storage_bytes(largest) : 0);
+  return pinned + 2 * largest;
 }
 
 /// Finds matrices that stay: of each layer the largest first, then the next. While one is pinned in all layers alike slots shrink, so that more is in
@@ -162,7 +160,7 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     core += of[i].kept;
     // A token needs all of its experts at once.
     r.layers[i].cached_experts = std::min(config.router.used, experts_of(i));
-    floor_of_experts += storage_bytes(r.layers[i].cached_experts * r.layers[i].expert_slot_bytes);
+    floor_of_experts += r.layers[i].cached_experts * r.layers[i].expert_slot_bytes;
   }
   pin_matrices(of, limit - core - floor_of_experts);
   r.pinned_bytes = core;
@@ -185,8 +183,8 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     largest_layer = std::max(largest_layer, whole);
   }
   r.slots = largest > 0 ? 2 : 0;
-  r.slot_bytes = storage_bytes(largest);
-  r.least = floor_of_experts + std::min(all, core + 2 * storage_bytes(largest_layer));
+  r.slot_bytes = largest;
+  r.least = floor_of_experts + std::min(all, core + 2 * largest_layer);
   r.cache_bytes = floor_of_experts;
   // An expert more for each layer in turn, as long as there is room.
   const std::int64_t room = limit - r.pinned_bytes - r.slots * r.slot_bytes;
@@ -195,9 +193,8 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     for (std::size_t i = 0; i < of.size(); ++i) {
       Residency::Layer& layer = r.layers[i];
       if (layer.cached_experts == experts_of(i)) continue;
-      const std::int64_t more = storage_bytes((layer.cached_experts + 1) * layer.expert_slot_bytes) - storage_bytes(layer.cached_experts * layer.expert_slot_bytes);
-      if (r.cache_bytes + more > room) continue;
-      r.cache_bytes += more;
+      if (r.cache_bytes + layer.expert_slot_bytes > room) continue;
+      r.cache_bytes += layer.expert_slot_bytes;
       ++layer.cached_experts;
       grew = true;
     }

@@ -29,7 +29,7 @@ std::int64_t resident() {
 
 TEST_CASE("storage of any size is aligned and zeroed") {
   // Around the border from which on blocks are mapped, too.
-  for (const std::size_t bytes : {0ul, 1ul, 63ul, 64ul, 65ul, 4095ul, (1ul << 20) - 1, 1ul << 20, (4ul << 20) - 1, 4ul << 20, (4ul << 20) + 1, 9ul << 20}) {
+  for (const std::size_t bytes : {0ul, 1ul, 63ul, 64ul, 65ul, 4095ul, (1ul << 20) - 1, 1ul << 20, (2ul << 20) - 1, 2ul << 20, (2ul << 20) + 1, 9ul << 20}) {
     CAPTURE(bytes);
     const auto storage = bantam::allocate_storage(bytes);
     REQUIRE(storage != nullptr);
@@ -70,9 +70,16 @@ TEST_CASE("a block of a megabyte or more leaves the process when it is given bac
   }
 }
 
-TEST_CASE("large blocks begin at a huge page") {
-  const auto storage = bantam::allocate_storage(5u << 20);
-  CHECK(reinterpret_cast<std::uintptr_t>(storage.get()) % (2u << 20) == 0);
+TEST_CASE("large blocks begin at a huge page and are not rounded up to one") {
+  constexpr std::size_t bytes = (3u << 20) + 100, count = 64;
+  std::vector<std::shared_ptr<std::byte>> blocks;
+  const std::int64_t before = resident();
+  for (std::size_t i = 0; i < count; ++i) {
+    blocks.push_back(bantam::allocate_storage(bytes));
+    CHECK(reinterpret_cast<std::uintptr_t>(blocks.back().get()) % (2u << 20) == 0);
+    std::fill_n(blocks.back().get(), bytes, std::byte{1});
+  }
+  CHECK(resident() - before <= static_cast<std::int64_t>(count * (bytes + 8192)));
 }
 
 TEST_CASE("sizes that no memory holds are refused by name") {

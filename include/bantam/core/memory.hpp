@@ -36,12 +36,12 @@ struct StorageAllocator {
 /// For blocks made from now on; each goes back to where it came from. A default one: the system's again.
 void set_storage_allocator(const StorageAllocator& allocator);
 
-/// `bytes` of zeroed memory aligned to 64 bytes. From 1 MiB on it is mapped on its own and leaves the process with its last owner; from 4 MiB on it asks
-/// for 2 MiB pages, worth 15 to 30 % of read bandwidth. Pages that are never touched cost nothing. Throws out_of_memory.
+/// `bytes` of zeroed memory aligned to 64 bytes. From 1 MiB on it is mapped on its own and leaves the process with its last owner; from 2 MiB on it asks
+/// for pages of that size, as many as it fills, worth 15 to 30 % of read bandwidth. Pages that are never touched cost nothing. Throws out_of_memory.
 [[nodiscard]] std::shared_ptr<std::byte> allocate_storage(std::size_t bytes);
 
 /// Memory for blocks that are made one after the other and mostly die together, such as the matrices of a model: they lie side by side in 2 MiB pages,
-/// the small ones, too, and none is rounded up to such a page. Each piece of 64 MiB leaves the process with the last block in it, all of them outlive
+/// the small ones, too. Each piece of 64 MiB leaves the process with the last block in it, all of them outlive
 /// the arena if they have to. One thread at a time.
 class StorageArena {
  public:
@@ -50,7 +50,7 @@ class StorageArena {
   static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
 
   /// expected: the sum of all blocks, each rounded up to block_alignment. What is beyond it has memory of its own, and so has everything where it is
-  /// less than two huge pages or where an allocator was set.
+  /// less than 2 MiB or where an allocator was set.
   explicit StorageArena(std::size_t expected) : left_(expected) {}
   StorageArena(const StorageArena&) = delete;
   StorageArena& operator=(const StorageArena&) = delete;

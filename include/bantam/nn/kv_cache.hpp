@@ -328,7 +328,7 @@ inline std::int64_t KvCache::memory_of(std::int64_t pages, const Division& divis
     layers += p.heads > 0;
   }
   // Of a single layer that comes whole there is nothing to read ahead.
-  return (pages - stored) * storage_bytes(page_bytes_) + (at_once > 0 ? 2 : std::min<std::int64_t>(layers, 2)) * slot_bytes(largest);
+  return (pages - stored) * page_bytes_ + (at_once > 0 ? 2 : std::min<std::int64_t>(layers, 2)) * slot_bytes(largest);
 }
 
 /// The fewest of the first `most` pages of so many that have to be in the store; negative: none will do.
@@ -344,7 +344,7 @@ inline std::int64_t KvCache::stored_of(std::int64_t pages, std::int64_t most, st
 /// where those of the pass before did, what was read ahead is of use: their length changes in large steps.
 inline std::int64_t KvCache::pages_at_once(std::int64_t pages, std::int64_t most, std::int64_t bound) const noexcept {
   std::int64_t at_once = stretch_pages;
-  const std::int64_t resident = (pages - most) * storage_bytes(page_bytes_);
+  const std::int64_t resident = (pages - most) * page_bytes_;
   const auto fits = [&](std::int64_t more) {
     const std::int64_t slots = memory_of(pages, {most, more}) - resident;
     return slots <= bound / 4 && resident + slots <= bound;

@@ -68,9 +68,7 @@ class PageStore {
   return {more, more.get() + (block - reinterpret_cast<std::uintptr_t>(more.get()) % block) % block};
 }
 
-/// What allocate_storage maps large blocks in, those of twice as much and more.
+/// What allocate_storage maps large blocks in.
 inline constexpr std::int64_t huge_page_bytes = 2 << 20;
-/// What allocate_storage takes from the system.
-[[nodiscard]] constexpr std::int64_t storage_bytes(std::int64_t bytes) noexcept { return bytes >= 2 * huge_page_bytes ? round_up(bytes, huge_page_bytes) : bytes; }
 
 }  // namespace bantam::inline v0::nn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -17,8 +18,6 @@ namespace detail {
 
 // A transparent huge page of x86-64 and of most aarch64 kernels.
 inline constexpr std::size_t huge_page = 2u << 20;
-// Below this the page that rounding up wastes is no longer small against the block.
-inline constexpr std::size_t huge_threshold = 2 * huge_page;
 
 [[noreturn]] BANTAM_ONCE void fail_for_room(std::size_t bytes) {
   fail(Errc::out_of_memory, "memory: expected ", bytes, " bytes, there is no room for them");
@@ -38,15 +37,16 @@ BANTAM_ONCE void* map_anonymous(std::size_t bytes) {
   return p;
 }
 
-/// A multiple of huge_page, at a multiple of it.
+/// From a huge page on. What is left behind the last whole one lies in ordinary pages: nothing is rounded up.
 BANTAM_ONCE std::byte* map_huge(std::size_t bytes) {
-  // One page more than needed, so that a 2 MiB boundary lies inside; both ends are given back.
-  auto* begin = static_cast<std::byte*>(map_anonymous(bytes + huge_page));
+  // Room for a boundary of huge pages; both ends are given back.
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), wanted = round_up(bytes, page);
+  auto* begin = static_cast<std::byte*>(map_anonymous(wanted + huge_page));
   const std::size_t lead = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
   if (lead != 0) munmap(begin, lead);
-  if (huge_page - lead != 0) munmap(begin + lead + bytes, huge_page - lead);
+  if (huge_page - lead != 0) munmap(begin + lead + wanted, huge_page - lead);
   begin += lead;
-  madvise(begin, bytes, MADV_HUGEPAGE);  // advice: where it is refused, ordinary pages serve
+  madvise(begin, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // advice: where it is refused, ordinary pages serve
   return begin;
 }
 
@@ -75,10 +75,7 @@ BANTAM_ONCE std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
     std::memset(p, 0, size);
     return {static_cast<std::byte*>(p), [given, size](std::byte* q) { given.release(q, size, given.user); }};
   }
-  if (bytes >= detail::huge_threshold) {
-    const std::size_t rounded = round_up(bytes, detail::huge_page);
-    return detail::mapped(detail::map_huge(rounded), rounded);
-  }
+  if (bytes >= detail::huge_page) return detail::mapped(detail::map_huge(bytes), bytes);
   if (bytes >= detail::map_threshold) return detail::mapped(detail::map_anonymous(bytes), bytes);
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), storage_alignment);
   void* p = std::aligned_alloc(storage_alignment, size);
@@ -88,15 +85,14 @@ BANTAM_ONCE std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
 }
 
 BANTAM_ONCE void StorageArena::reserve() {
-  const std::size_t all = round_up(left_, detail::huge_page);
-  std::byte* const begin = detail::map_huge(all);
-  pieces_.reserve(div_up(all, piece_bytes));
-  for (std::size_t at = 0; at < all; at += piece_bytes) pieces_.push_back(detail::mapped(begin + at, std::min(piece_bytes, all - at)));
+  std::byte* const begin = detail::map_huge(left_);
+  pieces_.reserve(div_up(left_, piece_bytes));
+  for (std::size_t at = 0; at < left_; at += piece_bytes) pieces_.push_back(detail::mapped(begin + at, std::min(piece_bytes, left_ - at)));
 }
 
 BANTAM_ONCE std::shared_ptr<std::byte> StorageArena::allocate(std::size_t bytes) {
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), block_alignment);
-  if (pieces_.empty() && (left_ < detail::huge_threshold || detail::storage_allocator().allocate != nullptr)) left_ = 0;
+  if (pieces_.empty() && (left_ < detail::huge_page || detail::storage_allocator().allocate != nullptr)) left_ = 0;
   if (bytes > left_ || size > left_) return allocate_storage(bytes);
   if (pieces_.empty()) reserve();
   const std::size_t at = std::exchange(used_, used_ + size);
