@@ -9,6 +9,8 @@ import struct
 import sys
 from pathlib import Path
 
+import tensor_file
+
 # (rows, columns) of some matrices of each layer; k_proj is left as it is.
 MATRICES = {"self_attn.q_proj": (256, 256), "self_attn.v_proj": (128, 256), "self_attn.o_proj": (256, 256), "mlp.gate_proj": (768, 256), "mlp.down_proj": (256, 768)}
 
@@ -16,13 +18,11 @@ MATRICES = {"self_attn.q_proj": (256, 256), "self_attn.v_proj": (128, 256), "sel
 def write_adapter(folder, seed=1, rank=4, layers=4, matrices=MATRICES, **config):
     """The folder, with adapter_config.json and adapter_model.safetensors."""
     draw = random.Random(seed)
-    header, data = {}, []
+    tensors = {}
 
     def add(name, rows, columns, spread):
         values = [draw.gauss(0, spread) for _ in range(rows * columns)]
-        begin = sum(map(len, data))
-        data.append(struct.pack(f"<{len(values)}f", *values))
-        header[name] = {"dtype": "F32", "shape": [rows, columns], "data_offsets": [begin, begin + len(data[-1])]}
+        tensors[name] = ("F32", [rows, columns], struct.pack(f"<{len(values)}f", *values))
 
     for layer in range(layers):
         for name, (rows, columns) in matrices.items():
@@ -31,8 +31,7 @@ def write_adapter(folder, seed=1, rank=4, layers=4, matrices=MATRICES, **config)
             add(f"{module}.lora_B.weight", rows, rank, 0.1)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(header).encode()
-    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data))
+    tensor_file.write(folder / "adapter_model.safetensors", tensors)
     said = {"peft_type": "LORA", "r": rank, "lora_alpha": 2 * rank, "bias": "none", "target_modules": [name.split(".")[1] for name in matrices]}
     (folder / "adapter_config.json").write_text(json.dumps({**said, **config}))
     return folder

@@ -1,12 +1,10 @@
 """--lora of the verbs that run models, and --merge-lora of compress."""
 import shutil
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-from write_adapter import write_adapter  # noqa: E402
+from write_adapter import write_adapter
 
+ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "models" / "books4m")
 PROMPT = ["-p", "It was a dark night, and"]
 

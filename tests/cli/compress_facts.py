@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import tensor_file
 from harness import QUICK, figures
 
 
@@ -48,22 +49,12 @@ def facts_exact_ways_back(h, models):
     h.fact("a Hugging Face folder", {"config.json", "model.safetensors"} <= {p.name for p in Path(plain).iterdir()}, list(Path(plain).iterdir()))
     arguments = ["-p", "Once upon a time", "-n", 40, "--temperature", 0]
     h.equal("the same text", h.json("run", plain, *arguments)["tokens"], h.json("run", h.model("stories260k"), *arguments)["tokens"])
-    mine = tensors(Path(plain) / "model.safetensors")
-    theirs = tensors(models / "stories260k" / "model.safetensors")
+    mine = tensor_file.read(Path(plain) / "model.safetensors")
+    theirs = tensor_file.read(models / "stories260k" / "model.safetensors")
     h.equal("the same tensors, byte for byte", {name: mine.get(name) for name in theirs if name != "lm_head.weight"},
             {name: data for name, data in theirs.items() if name != "lm_head.weight"})
     h.refuses(2, "compress", h.model("stories260k"), "-o", h.temporary("p2"), "--to", "safetensors", "--format", "q4", says="f32")
     h.refuses(2, "compress", h.model("stories260k"), "-o", h.temporary("p2"), "--to", "safetensors", "--format", "f32", "--keep", "*=q8", says="--keep")
-
-
-def tensors(path):
-    """Name -> type, shape and bytes, by the public definition of the format."""
-    data = path.read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
-    header.pop("__metadata__", None)
-    return {name: (t["dtype"], t["shape"], data[8 + size + t["data_offsets"][0] : 8 + size + t["data_offsets"][1]]) for name, t in header.items()
-            if not name.startswith("__pad_")}
 
 
 def facts_gguf(h, models):
@@ -236,22 +227,15 @@ def with_outliers(source, folder):
     large models look like inside, and small ones do not."""
     shutil.copytree(source, folder)
     path = Path(folder) / "model.safetensors"
-    data = bytearray(path.read_bytes())
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
+    weights = {name: array.copy() for name, array in tensor_file.read_arrays(path).items()}
     readers = {"input_layernorm": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"], "post_attention_layernorm": ["mlp.gate_proj", "mlp.up_proj"]}
-
-    def tensor(name):
-        begin, end = header[name]["data_offsets"]
-        return np.frombuffer(data, "<f4", (end - begin) // 4, 8 + length + begin).reshape(header[name]["shape"])
-
     features = [3, 41, 77, 110]
-    for name in [name for name in header if name.endswith("layernorm.weight")]:
+    for name in [name for name in weights if name.endswith("layernorm.weight")]:
         block, norm, _ = name.rsplit(".", 2)
-        tensor(name)[features] *= 24
+        weights[name][features] *= 24
         for reader in readers[norm]:
-            tensor(f"{block}.{reader}.weight")[:, features] /= 24
-    path.write_bytes(data)
+            weights[f"{block}.{reader}.weight"][:, features] /= 24
+    tensor_file.write(path, weights)
     return folder
 
 
@@ -477,7 +461,7 @@ def with_wide_block(folder, source):
     config.update(num_hidden_layers=1, intermediate_size=width)
     (folder / "config.json").write_text(json.dumps(config))
     weights = {}
-    for name, (dtype, shape, data) in tensors(source / "model.safetensors").items():
+    for name, (dtype, shape, data) in tensor_file.read(source / "model.safetensors").items():
         if "layers." in name and "layers.0." not in name:
             continue
         if ".mlp." in name:
@@ -485,12 +469,7 @@ def with_wide_block(folder, source):
             data = np.random.default_rng(3).normal(0, 0.05, shape).astype("<f4").tobytes()
             dtype = "F32"
         weights[name] = (dtype, shape, data)
-    header, offset = {}, 0
-    for name, (dtype, shape, data) in weights.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in weights.values()))
+    tensor_file.write(folder / "model.safetensors", weights)
     return folder
 
 
@@ -582,7 +561,7 @@ def facts_inspect(h, models):
     h.equal("the recipe of a native file", h.json("inspect", native)["recipe"]["method"], "rtn")
     h.fact("--verify: all is well", h.json("inspect", native, "--verify")["verify"] == {"hashes": 47, "missing": [], "bad": [], "header": True})
     h.fact("--verify: a file without hashes says so", "stores no hashes" in h.succeeds("inspect", h.model("stories260k"), "--verify").text)
-    for name, (begin, end) in offsets(native).items():
+    for name, (_, _, begin, end) in tensor_file.places(native).items():
         content = bytearray(Path(native).read_bytes())
         content[(begin + end) // 2] ^= 0x10
         broken = h.write("broken.bantam", bytes(content))
@@ -590,11 +569,3 @@ def facts_inspect(h, models):
         # A flip may be visible at once, too: then opening refuses.
         h.fact(f"--verify finds a bit flipped in {name}", result.status == 1 and name in result.err and result.err.count("\n") == 1, result)
         h.equal(f"{name}: the document names it", result.json["verify"]["bad"], [name])
-
-
-def offsets(path):
-    data = Path(path).read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
-    return {name: (8 + size + t["data_offsets"][0], 8 + size + t["data_offsets"][1]) for name, t in header.items()
-            if name != "__metadata__" and not name.startswith("__pad_")}

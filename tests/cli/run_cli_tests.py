@@ -1,7 +1,9 @@
 """Tests of the command line: run_cli_tests.py PROGRAM SHARED_DATA [GROUP...]"""
 import sys
 import time
+from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 import adapter_facts
 import compress_facts
 import embed_facts

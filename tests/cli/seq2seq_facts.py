@@ -1,9 +1,9 @@
 """`bantam` with a T5: what its encoder reads and its decoder answers, and what such models are not for."""
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
+import tensor_file
 
 DIM, HEADS, WIDTH, FFN, LAYERS = 32, 2, 16, 48, 2
 PIECES = ["<pad>", "</s>", "<unk>", "\u2581", "\u2581the", "\u2581owl", "s", "\u2581sea", "\u2581was", "\u2581calm", "\u2581hunt", "\u2581at", "\u2581night", "?", "."]
@@ -40,12 +40,7 @@ def write(folder, encoder_alone=False):
         "architectures": ["T5EncoderModel" if encoder_alone else "T5ForConditionalGeneration"], "model_type": "t5", "d_model": DIM, "d_kv": WIDTH, "d_ff": FFN, "num_heads": HEADS,
         "num_layers": LAYERS, "vocab_size": len(PIECES), "relative_attention_num_buckets": 32, "layer_norm_epsilon": 1e-6, "n_positions": 64, "is_encoder_decoder": True,
         "decoder_start_token_id": 0, "feed_forward_proj": "relu"}))
-    header, bytes_ = {}, b""
-    for name, values in weights.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(bytes_), len(bytes_) + values.nbytes]}
-        bytes_ += values.tobytes()
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes_)
+    tensor_file.write(folder / "model.safetensors", weights)
     special = [{"id": i, "content": PIECES[i], "special": True} for i in range(3)]
     (folder / "tokenizer.json").write_text(json.dumps({
         "version": "1.0", "added_tokens": special, "normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": True},

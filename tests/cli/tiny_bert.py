@@ -2,10 +2,10 @@
 (arXiv:1810.04805)."""
 import json
 import math
-import struct
 from pathlib import Path
 
 import numpy as np
+import tensor_file
 
 DIM, HEADS, FFN, LAYERS, POSITIONS, EPS = 32, 2, 48, 2, 64, 1e-12
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "owl", "##s", "sea", "was", "calm", "hunt", "at", "night", "?", "."]
@@ -49,13 +49,8 @@ class Bert:
                   "num_attention_heads": HEADS, "intermediate_size": FFN, "max_position_embeddings": POSITIONS, "vocab_size": len(PIECES), "type_vocab_size": 2,
                   "layer_norm_eps": EPS, "hidden_act": "gelu", "id2label": {str(i): f"LABEL_{i}" for i in range(self.labels)}}
         (self.folder / "config.json").write_text(json.dumps(config))
-        header, bytes_ = {}, b""
-        for name, values in self.weights.items():
-            name = ("bert." if self.labels and not name.startswith("classifier") else "") + name
-            header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(bytes_), len(bytes_) + values.nbytes]}
-            bytes_ += values.tobytes()
-        text = json.dumps(header).encode()
-        (self.folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes_)
+        tensor_file.write(self.folder / "model.safetensors",
+                          {("bert." if self.labels and not name.startswith("classifier") else "") + name: values for name, values in self.weights.items()})
         special = [{"id": i, "content": PIECES[i], "special": True} for i in range(4)]
         (self.folder / "tokenizer.json").write_text(json.dumps({
             "version": "1.0", "added_tokens": special, "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
@@ -76,9 +71,7 @@ class Bert:
         (self.folder / "modules.json").write_text(json.dumps(modules))
         (self.folder / "2_Dense").mkdir()
         (self.folder / "2_Dense" / "config.json").write_text(json.dumps({"in_features": DIM, "out_features": outputs, "bias": True, "activation_function": "torch.nn.modules.activation.Tanh"}))
-        ends = [weight.nbytes, weight.nbytes + bias.nbytes]
-        text = json.dumps({"linear.weight": {"dtype": "F32", "shape": [outputs, DIM], "data_offsets": [0, ends[0]]}, "linear.bias": {"dtype": "F32", "shape": [outputs], "data_offsets": ends}}).encode()
-        (self.folder / "2_Dense" / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + weight.tobytes() + bias.tobytes())
+        tensor_file.write(self.folder / "2_Dense" / "model.safetensors", {"linear.weight": weight, "linear.bias": bias})
         return weight.astype(np.float64), bias.astype(np.float64)
 
     def states(self, ids, types):

@@ -1,10 +1,10 @@
 """Tiny random models that chat: a dense one, one with windows, one with recurrent states; with tokens for turns, thoughts and calls, and a
 template that writes calls in its own way and leaves out the thoughts of earlier turns, as Qwen's do."""
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
+import tensor_file
 
 KINDS = ["dense", "windowed", "recurrent"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>"]
@@ -113,11 +113,6 @@ def write_chat_model(folder, kind, seed=1, ends=()):
                    "linear_conv_kernel_dim": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 16, "linear_num_value_heads": 4, "linear_value_head_dim": 16,
                    "partial_rotary_factor": 0.5}
     (folder / "config.json").write_text(json.dumps(config))
-    header, body = {}, b""
-    for name, values in weights.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(body), len(body) + values.nbytes]}
-        body += values.tobytes()
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
+    tensor_file.write(folder / "model.safetensors", weights)
     write_tokenizer(folder, ends)
     return folder

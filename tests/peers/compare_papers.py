@@ -10,7 +10,6 @@ Exits with 77 (skipped), saying why, where NumPy is absent.
 import json
 import math
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,23 +20,14 @@ except ImportError:
     print("skipped: NumPy is not installed (Debian's python3-numpy)")
     sys.exit(77)
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import tensor_file  # noqa: E402
+
 SEEDS = ["1", "2", "3"]
 TOKENS = 96
 VOCABULARY = 30
 # Of log probabilities: f32 sums of 128 products, in three layers.
 TOLERANCE = 1e-4
-
-
-def tensors_of(path):
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    header.pop("__metadata__", None)
-    found = {}
-    for name, entry in header.items():
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        found[name] = np.frombuffer(data[begin:end], dtype=np.float32).reshape(entry["shape"]).astype(np.float64)
-    return found
 
 
 def layer_norm(x, w, name):
@@ -287,7 +277,7 @@ def main():
         for name in run([writer, folder, ",".join(SEEDS), *models]).split():
             model = next(model for beginning, model in models.items() if name.startswith(beginning))
             path = pathlib.Path(folder) / name
-            config, tensors = json.loads((path / "config.json").read_text()), tensors_of(path / "model.safetensors")
+            config, tensors = json.loads((path / "config.json").read_text()), {name: array.astype(np.float64) for name, array in tensor_file.read_arrays(path / "model.safetensors").items()}
             if model in ENCODER_DECODERS.values():
                 read = ids + ids[1:60]  # longer than what the decoder answers
                 logits = model(config, tensors, read, [config["decoder_start_token_id"], *ids[:-1]])

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import tensor_file  # noqa: E402
+
 F32 = np.float32
-TYPES = {np.dtype("<f4"): "F32", np.dtype("<f2"): "F16", np.dtype("<i4"): "I32", np.dtype("i1"): "I8", np.dtype("u1"): "U8",
-         np.dtype("<i8"): "I64"}
 
 
 class Typed:
@@ -37,30 +38,11 @@ def bf16(x):
 # Files ---------------------------------------------------------------------------------------------------------------
 
 def write_safetensors(path, tensors):
-    header, blobs, at = {}, [], 0
-    for name, tensor in tensors.items():
-        array = tensor.array if isinstance(tensor, Typed) else tensor
-        kind = tensor.type if isinstance(tensor, Typed) else TYPES[array.dtype]
-        blob = np.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, at + len(blob)]}
-        blobs.append(blob)
-        at += len(blob)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))
+    tensor_file.write(path, {name: (t.type, t.array.shape, t.array.tobytes()) if isinstance(t, Typed) else t for name, t in tensors.items()})
 
 
 def read_safetensors(path):
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    out = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        array = np.frombuffer(data[begin:end], {"F32": "<f4", "F16": "<f2"}[entry["dtype"]])
-        out[name] = array.reshape(entry["shape"]).astype(F32)
-    return out
+    return {name: array.astype(F32) for name, array in tensor_file.read_arrays(path).items()}
 
 
 def write_shards(folder, tensors, shards):

@@ -14,22 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import tensor_file  # noqa: E402
+
 F32 = np.float32
-TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I8": "i1", "U8": "u1"}
 LINEAR = re.compile(r"model\.layers\.\d+\.(self_attn|mlp)\.(q|k|v|o|gate|up|down)_proj")
 
 
 def read_safetensors(path):
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + length])
-    assert header.pop("__metadata__")["format"] == "pt", "transformers asks for this"
-    out = {}
-    for name, entry in header.items():
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        array = np.frombuffer(data[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
-        out[name] = (array.astype(np.uint32) << 16).view(F32) if entry["dtype"] == "BF16" else array
-    return out
+    with open(path, "rb") as file:
+        metadata = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
+    assert metadata["format"] == "pt", "transformers asks for this"
+    return tensor_file.read_arrays(path)
 
 
 def of_type(array, type, shape, what):

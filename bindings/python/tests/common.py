@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import struct
 import sys
 import tempfile
 import unittest
@@ -19,6 +18,7 @@ GREEDY = {"temperature": 0}
 QUICK = "BANTAM_TEST_QUICK" in os.environ  # sanitizers look for errors of memory, with short texts
 
 sys.path.append(str(ROOT / "tests"))
+import tensor_file  # noqa: E402
 from write_adapter import write_adapter  # noqa: E402
 
 model = bantam.load(MODEL)
@@ -36,17 +36,8 @@ def first_layers(folder, layers=2):
     shutil.copytree(MODEL, folder)
     config = json.loads((MODEL / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": layers}))
-    weights = (MODEL / "model.safetensors").read_bytes()
-    begin = 8 + struct.unpack("<Q", weights[:8])[0]
-    header, data = {}, b""
-    for name, tensor in json.loads(weights[8:begin]).items():
-        if name.startswith("model.layers.") and int(name.split(".")[2]) >= layers or name.startswith("__"):
-            continue
-        first, last = tensor["data_offsets"]
-        header[name] = {**tensor, "data_offsets": [len(data), len(data) + last - first]}
-        data += weights[begin + first:begin + last]
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    tensors = tensor_file.read(MODEL / "model.safetensors")
+    tensor_file.write(folder / "model.safetensors", {name: tensor for name, tensor in tensors.items() if not name.startswith("model.layers.") or int(name.split(".")[2]) < layers})
     return folder
 
 
