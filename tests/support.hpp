@@ -31,21 +31,25 @@ inline std::filesystem::path shared_data(const std::string& name) {
     return;                                                           \
   }
 
-/// Where tests put their files. Under emulation and sanitizers that is memory, where it has room and nobody says otherwise (TMPDIR): each of
-/// thousands of small files is written through to the disk, which is a fifth of the time of tests of models.
-inline std::filesystem::path temporary_place() {
+/// Where a test puts its files. In memory unless it is about drives: each of thousands of small files is written through to a drive, on which tests of
+/// models spent half of their time. Sanitized and emulated tests use no drive at all.
+enum class Place { memory, drive };
+
+/// In memory where it has room and nobody says otherwise (TMPDIR).
+inline std::filesystem::path temporary_place(Place place = Place::memory) {
   const std::filesystem::path memory = "/dev/shm";
   constexpr std::uintmax_t room = std::uintmax_t{4} << 30;
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(memory, error);
-  return quick() && std::getenv("TMPDIR") == nullptr && !error && space.available >= room ? memory : std::filesystem::temp_directory_path();
+  const bool wanted = place == Place::memory || quick();
+  return wanted && std::getenv("TMPDIR") == nullptr && !error && space.available >= room ? memory : std::filesystem::temp_directory_path();
 }
 
 /// A folder of its own that disappears with the object.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (temporary_place() / "bantam-test-XXXXXX").string();
+  explicit TemporaryFolder(Place place = Place::memory) {
+    std::string pattern = (temporary_place(place) / "bantam-test-XXXXXX").string();
     if (!mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }

@@ -90,7 +90,7 @@ void write_tensors(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_CASE("whichever call fails, the file is the old one or the complete new one, and nothing else is left") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const std::filesystem::path path = folder / "out.safetensors";
   write_tensors(path);
   const std::string complete = read_file(path);
@@ -133,7 +133,7 @@ TEST_CASE("whichever call fails, the file is the old one or the complete new one
 }
 
 TEST_CASE("short writes and interruptions change nothing") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_tensors(folder / "plain");
   for (const std::size_t longest : {std::size_t{1}, std::size_t{3}, std::size_t{1000}}) {
     for (const bool interrupt : {false, true}) {
@@ -149,7 +149,7 @@ TEST_CASE("short writes and interruptions change nothing") {
 }
 
 TEST_CASE("a write of nothing without a reason does not hang") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   Faults faults{.longest = 0};
   const Armed arm(faults);
   const std::string text = error_of([&] { write_tensors(folder / "out"); });

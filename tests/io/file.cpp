@@ -50,7 +50,7 @@ int in_child(auto&& f) {
 }  // namespace
 
 TEST_CASE("a mapped file has the bytes of the file, and keeps them when the name is gone") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a", "some bytes");
   const auto file = MappedFile::open(folder / "a");
   std::filesystem::remove(folder / "a");
@@ -59,13 +59,13 @@ TEST_CASE("a mapped file has the bytes of the file, and keeps them when the name
 }
 
 TEST_CASE("an empty file maps to nothing") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "empty", "");
   CHECK(MappedFile::open(folder / "empty")->bytes().empty());
 }
 
 TEST_CASE("advice about pages does not change what is read") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const std::string bytes(100'000, 'q');
   write_file(folder / "a", bytes);
   const auto file = MappedFile::open(folder / "a");
@@ -80,7 +80,7 @@ TEST_CASE("advice about pages does not change what is read") {
 }
 
 TEST_CASE("bytes and whole blocks are read as the mapping shows them, to the last of a file that ends within a block") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   std::string bytes;
   for (int i = 0; bytes.size() < 50'001; ++i) bytes += std::to_string(i);
   write_file(folder / "a", bytes);
@@ -104,7 +104,7 @@ TEST_CASE("bytes and whole blocks are read as the mapping shows them, to the las
 }
 
 TEST_CASE("a file cut short after it was opened is an error of reading, not garbage") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a", std::string(20'000, 'x'));
   const auto file = MappedFile::open(folder / "a");
   std::filesystem::resize_file(folder / "a", 9'000);
@@ -114,7 +114,7 @@ TEST_CASE("a file cut short after it was opened is an error of reading, not garb
 }
 
 TEST_CASE("what is no regular file is not mapped, and the reason is told apart") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(code_of([&] { static_cast<void>(MappedFile::open(folder / "absent")); }) == Errc::not_found);
   CHECK(code_of([&] { static_cast<void>(MappedFile::open(folder.path())); }) == Errc::invalid_argument);
@@ -125,7 +125,7 @@ TEST_CASE("what is no regular file is not mapped, and the reason is told apart")
 }
 
 TEST_CASE("a file appears under its final name with commit and not before") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   {
     AtomicFile file(folder / "out");
     file.write("header..");
@@ -142,7 +142,7 @@ TEST_CASE("a file appears under its final name with commit and not before") {
 }
 
 TEST_CASE("without commit the old file stays and nothing else is left") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "out", "old");
   {
     AtomicFile file(folder / "out");
@@ -153,7 +153,7 @@ TEST_CASE("without commit the old file stays and nothing else is left") {
 }
 
 TEST_CASE("commit replaces the old file while a reader keeps what it mapped") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "out", "old bytes");
   const auto reader = MappedFile::open(folder / "out");
   AtomicFile file(folder / "out");
@@ -164,7 +164,7 @@ TEST_CASE("commit replaces the old file while a reader keeps what it mapped") {
 }
 
 TEST_CASE("two writers of one name do not meet") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   AtomicFile first(folder / "out");
   AtomicFile second(folder / "out");
   first.write("first");
@@ -175,7 +175,7 @@ TEST_CASE("two writers of one name do not meet") {
 }
 
 TEST_CASE("output has the permissions that the umask leaves") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const mode_t before = umask(0027);
   AtomicFile file(folder / "out");
   file.commit();
@@ -186,7 +186,7 @@ TEST_CASE("output has the permissions that the umask leaves") {
 }
 
 TEST_CASE("output is refused where it would replace what is no file, or cannot be created") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   CHECK(code_of([] { AtomicFile("/dev/null"); }) == Errc::invalid_argument);
   CHECK(code_of([&] { AtomicFile(folder.path()); }) == Errc::invalid_argument);
   CHECK(code_of([&] { AtomicFile(folder / ""); }) == Errc::invalid_argument);
@@ -195,7 +195,7 @@ TEST_CASE("output is refused where it would replace what is no file, or cannot b
 }
 
 TEST_CASE("the longest name that a folder takes can be written") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const std::string name(255, 'n');
   AtomicFile file(folder / name);
   file.write("x");
@@ -204,7 +204,7 @@ TEST_CASE("the longest name that a folder takes can be written") {
 }
 
 TEST_CASE("misuse of an output file is an error, not damage") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   AtomicFile file(folder / "out");
   file.write("abc");
   const auto bytes = std::as_bytes(std::span("xy", 2));
@@ -218,7 +218,7 @@ TEST_CASE("misuse of an output file is an error, not damage") {
 }
 
 TEST_CASE("a limit on file sizes gives an error, keeps the old file and raises no signal") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "out", "old");
   const int status = in_child([&] {
     const rlimit limit{8192, 8192};
@@ -240,7 +240,7 @@ TEST_CASE("a limit on file sizes gives an error, keeps the old file and raises n
 }
 
 TEST_CASE("a process killed while it writes leaves the old file whole") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "out", "old");
   const int status = in_child([&] {
     AtomicFile file(folder / "out");
@@ -260,7 +260,7 @@ std::size_t files_in(const TemporaryFolder& folder) {
 }  // namespace
 
 TEST_CASE("what killed processes left of a file goes when it is written again, what others still write stays") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   for (int i = 0; i < 3; ++i) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
@@ -289,7 +289,7 @@ TEST_CASE("what killed processes left of a file goes when it is written again, w
 }
 
 TEST_CASE("whoever writes the same name at the same time never takes a file away that is about to get it") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   std::atomic<bool> done = false;
   // Begins files and leaves them: each looks for what others have abandoned.
   std::thread other([&] {
@@ -307,7 +307,7 @@ TEST_CASE("whoever writes the same name at the same time never takes a file away
 }
 
 TEST_CASE("the beginning of a file is read, and the kind of a path found out, without waiting for pipes") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a", "GGUF and more");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   std::filesystem::create_symlink("loop", folder / "loop");
@@ -323,7 +323,7 @@ TEST_CASE("the beginning of a file is read, and the kind of a path found out, wi
 }
 
 TEST_CASE("names in a folder are all that it holds, until nobody wants more") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const std::string longest(255, 'x');
   std::set<std::string> expected{"a", ".hidden", "folder", "broken link", longest};
   write_file(folder / "a", "");
@@ -342,7 +342,7 @@ TEST_CASE("names in a folder are all that it holds, until nobody wants more") {
 }
 
 TEST_CASE("small text files are read whole, up to a limit") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a", "0123456789");
   CHECK(read_text_file(folder / "a") == "0123456789");
   CHECK(read_text_file(folder / "a", 10) == "0123456789");
@@ -361,7 +361,7 @@ TEST_CASE("files whose size the system does not know are read to their end") {
 }
 
 TEST_CASE("two names of one file are told from two files") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a", "x");
   write_file(folder / "b", "x");
   std::filesystem::create_symlink("a", folder / "soft");

@@ -21,7 +21,7 @@ using Shape = std::vector<std::int64_t>;
 }  // namespace
 
 TEST_CASE("gguf values keep their meaning whatever their width") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto file = opened(folder, small_gguf());
   CHECK(*file->text("general.name") == "a small model");
   CHECK(file->integer("a.u8") == 200);
@@ -40,7 +40,7 @@ TEST_CASE("gguf values keep their meaning whatever their width") {
 }
 
 TEST_CASE("gguf arrays hold one kind") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto file = opened(folder, small_gguf());
   CHECK(*file->integers("l.u8") == Shape{1, 255});
   CHECK(*file->integers("l.i8") == Shape{-128, 127});
@@ -58,7 +58,7 @@ TEST_CASE("gguf arrays hold one kind") {
 }
 
 TEST_CASE("a gguf key that is absent is empty, one of another kind is an error that names both kinds") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto file = opened(folder, small_gguf());
   CHECK(file->value("absent") == nullptr);
   CHECK_FALSE(file->integer("absent"));
@@ -87,7 +87,7 @@ TEST_CASE("a gguf key that is absent is empty, one of another kind is an error t
 }
 
 TEST_CASE("gguf tensors come outermost first, in file order, with their bytes") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto file = opened(folder, small_gguf());
   REQUIRE(file->tensors().size() == 4);
   const TensorEntry& embedding = file->tensors()[0];
@@ -105,13 +105,13 @@ TEST_CASE("gguf tensors come outermost first, in file order, with their bytes") 
 }
 
 TEST_CASE("a gguf tensor outlives the file object") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const TensorEntry kept = opened(folder, small_gguf())->tensors()[3];
   CHECK(kept.bytes[0] == std::byte{0x33});
 }
 
 TEST_CASE("version 2, other alignments, scalars, empty tensors and trailing bytes are read") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   GgufBuilder old = small_gguf();
   old.version = 2;
   CHECK(opened(folder, old)->tensors().size() == 4);
@@ -129,14 +129,14 @@ TEST_CASE("version 2, other alignments, scalars, empty tensors and trailing byte
 }
 
 TEST_CASE("a gguf of a vocabulary alone has no tensors") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto file = opened(folder, GgufBuilder().key("general.architecture", "llama"));
   CHECK(file->tensors().empty());
   CHECK(file->find("token_embd.weight") == nullptr);
 }
 
 TEST_CASE("every tensor type of the list has its name and size, one block at a time") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   for (const detail::GgmlType& type : detail::ggml_types) {
     const GgufBuilder builder = GgufBuilder().tensor("t", {type.block_elements, 3}, type.id, std::string(type.block_bytes * 3, 'x'));
     const auto file = opened(folder, builder);
@@ -146,7 +146,7 @@ TEST_CASE("every tensor type of the list has its name and size, one block at a t
 }
 
 TEST_CASE("shards of a gguf open as one") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto shard = [](std::uint16_t number, std::uint16_t count, const std::string& tensor, std::int32_t total = 3) {
     GgufBuilder builder;
     builder.key("split.no", number).key("split.count", count).key("split.tensors.count", total);

@@ -38,7 +38,7 @@ Plain taken_apart(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_CASE("safetensors come in the order of the data, with type, shape and bytes") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a.safetensors", small_safetensors());
   const auto file = SafetensorsFile::open(folder / "a.safetensors");
   REQUIRE(file->tensors().size() == 5);
@@ -56,7 +56,7 @@ TEST_CASE("safetensors come in the order of the data, with type, shape and bytes
 }
 
 TEST_CASE("every element type of safetensors has its size") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const std::pair<const char*, std::size_t> types[] = {
       {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
       {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
@@ -68,13 +68,13 @@ TEST_CASE("every element type of safetensors has its size") {
 }
 
 TEST_CASE("a file without tensors is a file") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   write_file(folder / "a", safetensors("{}  "));
   CHECK(SafetensorsFile::open(folder / "a")->tensors().empty());
 }
 
 TEST_CASE("a folder is its one file, or the shards of its index") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto shard = [](const std::string& tensor, const std::string& note) {
     return safetensors(R"({"__metadata__":{"format":"pt",")" + note + R"(":"x"},")" + tensor +
                            R"(":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"__pad_0":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
@@ -109,7 +109,7 @@ TEST_CASE("the shared checkpoints open and cover their files") {
 }
 
 TEST_CASE("what is written is read back, piece by piece or at once") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const std::string floats = float_bytes(12);
   SafetensorsWriter writer(folder / "out", {{"w", "F32", {3, 4}}, {"none", "BF16", {0}}, {"s", "I8", {}}, {"\xc3\xa9 \"q\"\\", "U8", {2}}},
                            {{"format", "pt"}, {"line\nbreak", "\"quoted\" \xe2\x82\xac"}});
@@ -132,7 +132,7 @@ TEST_CASE("what is written is read back, piece by piece or at once") {
 }
 
 TEST_CASE("tensors lie in the order that is asked for, however they are written") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   for (const std::size_t alignment : {1, 64}) {
     CAPTURE(alignment);
     {
@@ -152,7 +152,7 @@ TEST_CASE("tensors lie in the order that is asked for, however they are written"
 }
 
 TEST_CASE("alignment is kept by named padding, and the file follows the letter of the format") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   for (const std::size_t alignment : {std::size_t{1}, std::size_t{8}, std::size_t{64}, std::size_t{4096}}) {
     CAPTURE(alignment);
     SafetensorsWriter writer(folder / "out", {{"a", "U8", {5}}, {"none", "F32", {0}}, {"b", "F32", {16}}, {"c", "I8", {64}}, {"d", "U8", {1}}},
@@ -202,7 +202,7 @@ TEST_CASE("alignment is kept by named padding, and the file follows the letter o
 }
 
 TEST_CASE("metadata after the fact fits exactly into its room") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   // 2 + 4 characters and the 6 of quotes, colon and comma; the header is already padded to a multiple of 8.
   const auto write = [&](std::size_t room) {
     SafetensorsWriter writer(folder / "out", {}, {{"k", "v"}}, {.alignment = 8, .metadata_room = room});
@@ -216,7 +216,7 @@ TEST_CASE("metadata after the fact fits exactly into its room") {
 }
 
 TEST_CASE("the writer refuses what would not make a file") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   using Tensors = std::vector<SafetensorsWriter::Announced>;
   const auto refuse = [&](const Tensors& tensors, std::string_view words, SafetensorsWriter::Options options = {},
                           const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
@@ -244,7 +244,7 @@ TEST_CASE("the writer refuses what would not make a file") {
 }
 
 TEST_CASE("the writer counts its bytes") {
-  TemporaryFolder folder;
+  TemporaryFolder folder(Place::drive);
   const auto refuse = [&](std::string_view words, auto&& f) {
     SafetensorsWriter writer(folder / "out", {{"a", "U8", {4}}, {"b", "U8", {2}}}, {});
     const std::string text = error_of([&] { f(writer); });

@@ -104,7 +104,7 @@ TEST_CASE("models within any bound give the bits of models in memory") {
   for (const ArchSpec* arch : architectures_by_parts()) {
     CAPTURE(std::string(arch->name));
     const TinyModel tiny = deep(arch);
-    const TemporaryFolder folder;
+    const TemporaryFolder folder(Place::drive);
     std::vector<std::filesystem::path> paths = write_all(tiny, folder.path());
     if (quick()) paths = {paths[turn++ % paths.size()]};
     for (const std::filesystem::path& path : paths) {
@@ -136,7 +136,7 @@ TEST_CASE("models within any bound give the bits of models in memory") {
 TEST_CASE("experts are evicted and read again, each touched one once a wave, and layers once a pass") {
   TinyModel tiny{.arch = &archs::qwen3_moe, .layers = 3, .experts = 16, .experts_used = 2};
   tiny.make();
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
     CAPTURE(path.string());
     const Model whole = Model::load(path);
@@ -169,7 +169,7 @@ TEST_CASE("a model with another number of experts a token is the one that its co
   for (const ArchSpec* arch : architectures_by_parts()) {
     TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};
     tiny.make();
-    const TemporaryFolder folder;
+    const TemporaryFolder folder(Place::drive);
     tiny.write_gguf(folder / "two.gguf");
     const Model two = Model::load(folder / "two.gguf");
     CAPTURE(std::string(arch->name));
@@ -192,7 +192,7 @@ TEST_CASE("a model with another number of experts a token is the one that its co
 
 TEST_CASE("an expert of a native file is one read, of other files one of each matrix") {
   const TinyModel tiny = deep(&archs::qwen3_moe);
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
     CAPTURE(path.string());
     const Checkpoint checkpoint = Checkpoint::open(path);
@@ -214,7 +214,7 @@ TEST_CASE("an expert of a native file is one read, of other files one of each ma
 TEST_CASE("as much is read of each layer, what is read of some alone is spread through the depth, and all of it once a pass") {
   TinyModel tiny{.layers = 12};
   tiny.make();
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   tiny.write_gguf(folder / "m.gguf");
   const std::int64_t least = least_of(folder / "m.gguf"), whole = Model::load(folder / "m.gguf").bytes();
   const Checkpoint checkpoint = Checkpoint::open(folder / "m.gguf");
@@ -262,7 +262,7 @@ TEST_CASE("what takes a whole model takes one that is in its file for the most p
   for (const ArchSpec* arch : {&archs::llama, &archs::qwen3_moe, &archs::gemma3}) {
     CAPTURE(std::string(arch->name));
     const TinyModel tiny = deep(arch);
-    const TemporaryFolder folder;
+    const TemporaryFolder folder(Place::drive);
     for (const std::filesystem::path& path : write_all(tiny, folder.path())) {
       CAPTURE(path.string());
       const Model whole = Model::load(path), model = load_within(path, least_of(path));
@@ -281,7 +281,7 @@ TEST_CASE("what takes a whole model takes one that is in its file for the most p
 
 TEST_CASE("a session that is saved of a model in its file goes on with one in memory") {
   const TinyModel tiny = deep(&archs::qwen3_moe);
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   tiny.write_gguf(folder / "m.gguf");
   const Model whole = Model::load(folder / "m.gguf"), model = load_within(folder / "m.gguf", least_of(folder / "m.gguf"));
   Session session(model, {.context = 64, .threads = 2, .kv = "f32"});
@@ -298,7 +298,7 @@ TEST_CASE("cold experts are passed over where they are asked to be, token by tok
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};
     tiny.make();
-    const TemporaryFolder folder;
+    const TemporaryFolder folder(Place::drive);
     tiny.write_gguf(folder / "m.gguf");
     const Model whole = Model::load(folder / "m.gguf"), streamed = load_within(folder / "m.gguf", least_of(folder / "m.gguf"));
     if (!whole.config().has_experts()) continue;
@@ -328,7 +328,7 @@ TEST_CASE("cold experts are passed over where they are asked to be, token by tok
     has(error_of([&] { (void)whole.with_cold_experts({.drop = 1.5f}); }), "expected shares of 0 to 1 for cold experts, found 0 and 1.5");
   }
   const TinyModel dense = deep(&archs::llama);
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   dense.write_gguf(folder / "m.gguf");
   CHECK(error_of([&] { (void)Model::load(folder / "m.gguf").with_cold_experts({.drop = 0.5f}); }) == "cold experts: expected a mixture of experts, found llama, which is none");
 }
@@ -341,7 +341,7 @@ void for_each_file(F&& f) {
     const TinyModel tiny = deep(arch);
     for (const char* name : {"m.gguf", "m.bantam"}) {
       CAPTURE(std::string(name));
-      const TemporaryFolder folder;
+      const TemporaryFolder folder(Place::drive);
       (void)write_all(tiny, folder.path());
       Engine engine(load_within(folder / name, least_of(folder / name)), {.context = 64, .threads = 2});
       f(folder / name, engine);
@@ -395,14 +395,14 @@ TEST_CASE("a disk that fails at any read is one clear line, and the session goes
 
 TEST_CASE("limits that are none are refused") {
   const TinyModel tiny = deep(&archs::llama);
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   tiny.write_gguf(folder / "m.gguf");
   CHECK(error_of([&] { (void)load_within(folder / "m.gguf", -1); }) == "memory_limit: expected 0 (what is free) or bytes, found -1");
 }
 
 TEST_CASE("in a child process an engine reads for itself, and ends where it has not") {
   const TinyModel tiny = deep(&archs::qwen3_moe);
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(Place::drive);
   tiny.write_gguf(folder / "m.gguf");
   const std::vector<float> expected = logits_of(Model::load(folder / "m.gguf"), 2);
   auto engine = std::make_unique<Engine>(load_within(folder / "m.gguf", least_of(folder / "m.gguf")), EngineOptions{.context = 64, .threads = 2});
