@@ -40,9 +40,9 @@ void set_storage_allocator(const StorageAllocator& allocator);
 /// for pages of that size, as many as it fills, worth 15 to 30 % of read bandwidth. Pages that are never touched cost nothing. Throws out_of_memory.
 [[nodiscard]] std::shared_ptr<std::byte> allocate_storage(std::size_t bytes);
 
-/// Memory for blocks that are made one after the other and mostly die together, such as the matrices of a model: they lie side by side in 2 MiB pages,
-/// the small ones, too. Each piece of 64 MiB leaves the process with the last block in it, all of them outlive
-/// the arena if they have to. One thread at a time.
+/// Memory for blocks that are made one after the other and mostly freed together, such as the matrices of a model: they lie side by side in 2 MiB pages,
+/// small ones as well. Pieces of 64 MiB leave the process with the last block in them. Blocks may outlive the arena. One thread at
+/// a time.
 class StorageArena {
  public:
   /// Blocks start at a multiple of this.
