@@ -1,6 +1,7 @@
 // Calls: one message in, one or several out, and a status.
 #include "server/grpc/door.hpp"
 
+#include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
@@ -370,6 +371,15 @@ grpc::ServerGenericBidiReactor* Calls::CreateReactor(grpc::GenericCallbackServer
 
 namespace {
 
+/// gRPC's own threads: they are joined at the end. Left to end by themselves they do so while the process ends, under whoever looks at its threads
+/// then, as leak checkers do.
+struct GrpcThreads {
+  GrpcThreads() { grpc_init(); }
+  ~GrpcThreads() { grpc_shutdown_blocking(); }
+  GrpcThreads(const GrpcThreads&) = delete;
+  GrpcThreads& operator=(const GrpcThreads&) = delete;
+};
+
 class Door final : public GrpcDoor {
  public:
   Door(const HttpAddress& address, const HttpLimits& limits, GrpcThread thread) : calls_(limits, std::move(thread)) {
@@ -447,6 +457,7 @@ class Door final : public GrpcDoor {
     calls_.thread.after(pause, [this, is_well = std::move(is_well)]() mutable { sweep(std::move(is_well)); });
   }
 
+  GrpcThreads threads_;  ///< last of all
   Calls calls_;
   std::string address_;
   std::thread closing_;
