@@ -10,12 +10,17 @@ from pathlib import Path
 TYPES = {"<f4": "F32", "<f2": "F16", "<i4": "I32", "<i8": "I64", "|i1": "I8", "|u1": "U8"}
 
 
-def places(path):
-    """Name -> type, shape, and where its bytes begin and end in the file. What only fills room between tensors is left out."""
+def header(path):
+    """The header as it stands, and where it ends in the file."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
-    return {name: (t["dtype"], t["shape"], *(8 + length + offset for offset in t["data_offsets"])) for name, t in header.items()
+        return json.loads(file.read(length)), 8 + length
+
+
+def places(path):
+    """Name -> type, shape, and where its bytes begin and end in the file. What only fills room between tensors is left out."""
+    entries, data = header(path)
+    return {name: (t["dtype"], t["shape"], *(data + offset for offset in t["data_offsets"])) for name, t in entries.items()
             if name != "__metadata__" and not name.startswith("__pad_")}
 
 
@@ -36,12 +41,12 @@ def read_arrays(path):
 
 def write(path, tensors):
     """Tensors by name: each a type, a shape and bytes, or an array of a type that TYPES has."""
-    header, blobs, at = {}, [], 0
+    entries, blobs, at = {}, [], 0
     for name, tensor in tensors.items():
         kind, shape, data = tensor if isinstance(tensor, tuple) else (TYPES[tensor.dtype.str], tensor.shape, tensor.tobytes())
-        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        entries[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [at, at + len(data)]}
         blobs.append(data)
         at += len(data)
-    text = json.dumps(header).encode()
+    text = json.dumps(entries).encode()
     text += b" " * (-len(text) % 8)
     Path(path).write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))

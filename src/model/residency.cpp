@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "bantam/core/memory.hpp"
+#include "bantam/io/file.hpp"
 #include "bantam/model/roles.hpp"
-#include "bantam/nn/page_store.hpp"
 #include "bantam/quant/formats.hpp"
 
 namespace bantam::inline v0 {

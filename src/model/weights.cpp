@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bantam/core/memory.hpp"
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"

@@ -1,7 +1,5 @@
 // Where the matrices of a loaded model lie: side by side in one arena, whatever file they came from.
-#include "bantam/compress/compress.hpp"
 #include "bantam/core/memory.hpp"
-#include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
 #include "tiny_model.hpp"
 
@@ -42,6 +40,9 @@ TEST_CASE("matrices that a file was read into lie side by side, from a huge page
     CAPTURE(std::string(name));
     const Model model = Model::load(folder / name);
     CHECK(gaps(model) == 0);
+    const WeightMatrix* first = matrix_of(*model.checkpoint().weights(), model.checkpoint().tensors().front());
+    REQUIRE(first != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(first->view().data) % (2u << 20) == 0);
     CHECK(logits_of(model, some_tokens()) == logits);
   }
   for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::direct}) CHECK(logits_of(Model::load(folder / "m.bantam", {.memory = memory}), some_tokens()) == logits);

@@ -22,9 +22,7 @@ LINEAR = re.compile(r"model\.layers\.\d+\.(self_attn|mlp)\.(q|k|v|o|gate|up|down
 
 
 def read_safetensors(path):
-    with open(path, "rb") as file:
-        metadata = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
-    assert metadata["format"] == "pt", "transformers asks for this"
+    assert tensor_file.header(path)[0]["__metadata__"]["format"] == "pt", "transformers asks for this"
     return tensor_file.read_arrays(path)
 
 

@@ -52,7 +52,7 @@ class MatrixSource : public PieceSource {
   [[nodiscard]] virtual const FormatInfo& panel_format() const noexcept { return *format_; }
   /// Writes these of its rows to rows `first`, `first` + 1, ... of a panel.
   virtual void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const;
-  /// All of it, bit-exact, in memory of the arena's; null: of its own. Pages of files that had to be converted are given back to the system.
+  /// All of it, bit-exact, in memory from `arena`, or in its own where that is null. Pages of files that had to be converted are given back to the system.
   [[nodiscard]] virtual WeightMatrix load(Reading reading, StorageArena* arena) const;
 
   // The same into memory that is there, in pieces, which any threads may read in any order. Not of a matrix in memory.

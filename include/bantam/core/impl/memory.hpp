@@ -85,15 +85,15 @@ BANTAM_ONCE std::shared_ptr<std::byte> allocate_storage(std::size_t bytes) {
 }
 
 BANTAM_ONCE void StorageArena::reserve() {
-  std::byte* const begin = detail::map_huge(left_);
   pieces_.reserve(div_up(left_, piece_bytes));
+  std::byte* const begin = detail::map_huge(left_);
   for (std::size_t at = 0; at < left_; at += piece_bytes) pieces_.push_back(detail::mapped(begin + at, std::min(piece_bytes, left_ - at)));
 }
 
 BANTAM_ONCE std::shared_ptr<std::byte> StorageArena::allocate(std::size_t bytes) {
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), block_alignment);
   if (pieces_.empty() && (left_ < detail::huge_page || detail::storage_allocator().allocate != nullptr)) left_ = 0;
-  if (bytes > left_ || size > left_) return allocate_storage(bytes);
+  if (bytes > left_ || size > left_) return allocate_storage(bytes);  // both: rounding may overflow
   if (pieces_.empty()) reserve();
   const std::size_t at = std::exchange(used_, used_ + size);
   left_ -= size;
