@@ -65,6 +65,13 @@ void Scheduler::Text::want_states(Engine::Sequence& part) {
   part.states = states;
 }
 
+void Scheduler::Text::forget_guesses() {
+  if (guesses.tokens.empty()) return;
+  guesses = {};
+  Session::State& s = *session->state_;
+  s.rewind(std::min(s.sequence.tokens(), std::ssize(s.tokens) - 1));
+}
+
 Engine::Sequence Scheduler::Text::next_token() {
   Session::State& s = *session->state_;
   Engine::Sequence part = s.unread();

@@ -59,6 +59,8 @@ struct Scheduler::Text {
   [[nodiscard]] std::span<const TokenId> sought() const;
   /// Tokens that its session holds and has not read.
   [[nodiscard]] std::int64_t tokens_left() const;
+  /// Those of a step that did not come to draw: the pass may have read them.
+  void forget_guesses();
   /// What waits of a text that is generated as part of a pass, with guesses behind it, if there are any.
   [[nodiscard]] Engine::Sequence next_token();
   /// The next `count` of them as part of a pass.

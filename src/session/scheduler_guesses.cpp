@@ -22,7 +22,7 @@ Speculation Scheduler::Impl::speculation_of(const Text& text) {
 }
 
 void Scheduler::Impl::guess(const std::vector<Text*>& texts, std::int64_t prompt_tokens) {
-  for (Text* text : texts) text->guesses = {};
+  for (Text* text : texts) text->forget_guesses();
   try {
     make_guesses(texts, prompt_tokens);
   } catch (const std::exception&) {

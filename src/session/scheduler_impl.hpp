@@ -21,6 +21,8 @@ struct TextFailure {
   std::optional<Errc> code = {};
 };
 
+inline const TextFailure out_of_memory{"out of memory", Errc::out_of_memory};
+
 struct Scheduler::Impl {
   using Texts = std::list<Text>;
 

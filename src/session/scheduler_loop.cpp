@@ -37,15 +37,14 @@ void Scheduler::Impl::loop() {
 }
 
 void Scheduler::Impl::relieve() noexcept {
-  const TextFailure failure{"out of memory", Errc::out_of_memory};
   if (!kept.empty()) return kept.clear();
   if (!running.empty()) {
     // The last of those that matter least.
     const auto least = std::ranges::min_element(running.rbegin(), running.rend(), {}, [](const Text& text) { return text.job->request.priority; });
-    return fail_with(*least, failure);
+    return fail_with(*least, out_of_memory);
   }
   if (queue.texts().empty()) return;
-  finish(queue.texts().back(), TextEnd::failed, {}, failure);
+  finish(queue.texts().back(), TextEnd::failed, {}, out_of_memory);
   queue.texts().pop_back();
 }
 
@@ -80,7 +79,7 @@ void Scheduler::Impl::finish(Text& text, TextEnd end, std::span<const DrawnToken
   } catch (const std::bad_alloc&) {
     // The end is heard of; what came with it is lost.
     try {
-      text.tell({.end = TextEnd::failed, .error = "out of memory", .code = Errc::out_of_memory, .stats = text.stats});
+      text.tell({.end = TextEnd::failed, .error = out_of_memory.message, .code = out_of_memory.code, .stats = text.stats});
     } catch (const std::bad_alloc&) {
     }
   }
@@ -112,18 +111,30 @@ void Scheduler::Impl::end_unwanted(Texts& texts) {
   }
 }
 
-void Scheduler::Impl::fail_current(Text& text) {
-  TextFailure failure;
+namespace {
+
+TextFailure failure_of_current() {
   try {
     throw;
   } catch (const Error& error) {
-    failure = {error.what(), error.code()};
+    return {error.what(), error.code()};
   } catch (const std::bad_alloc&) {
-    failure = {"out of memory", Errc::out_of_memory};
+    throw;
   } catch (const std::exception& error) {
-    failure = {error.what()};
+    return {error.what()};
   } catch (...) {
-    failure = {"an exception of unknown type"};
+    return {"an exception of unknown type"};
+  }
+}
+
+}  // namespace
+
+void Scheduler::Impl::fail_current(Text& text) {
+  TextFailure failure;
+  try {
+    failure = failure_of_current();
+  } catch (const std::bad_alloc&) {  // or there is none for the message
+    failure = out_of_memory;
   }
   fail_with(text, failure);
 }

@@ -85,7 +85,7 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
     give_way(texts, {error.what(), error.code()});
     return false;
   } catch (const std::bad_alloc&) {
-    give_way(texts, {"out of memory", Errc::out_of_memory});
+    give_way(texts, out_of_memory);
     return false;
   }
   const double seconds = watch.seconds();

@@ -836,6 +836,50 @@ TEST_CASE("guesses in the batch leave texts of all architectures as they are") {
   }
 }
 
+TEST_CASE("memory that runs out between a pass and its draws ends one text, and leaves the others as they are") {
+  for (const ArchSpec* arch : architectures_by_state()) {
+    if (!arch->causal) continue;
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .context = 400};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    const Model model = Model::load(folder / "hf");
+    if (model.config().has_source()) continue;
+    const Engine engine(model, {.threads = 1});
+    // Guesses that are right: the pass has read several of a text's next tokens when nobody comes to draw.
+    for (const int failing : {2, 3, 5}) {
+      CAPTURE(failing);
+      int passes = 0;
+      const auto fails = [&](const SchedulerPass& pass) {
+        if (pass.prompt_tokens == 0 && ++passes == failing) throw std::bad_alloc();
+      };
+      Scheduler scheduler(engine, {.parallel = 3, .kept = 0, .lookup = 4, .draft = DraftModel{model}, .on_pass = fails});
+      std::vector<TextRequest> requests;
+      std::vector<Outcome> outcomes;
+      for (const int size : {9, 14, 20}) {
+        requests.push_back(text_request(some_tokens(size), 40));
+        requests.back().generate.sampling.temperature = 0;
+        outcomes.emplace_back(1);
+        REQUIRE(scheduler.submit(requests.back(), outcomes.back().listener()));
+      }
+      int failed = 0;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        CAPTURE(i);
+        const Outcome::Of& of = outcomes[i].wait()[0];
+        if (of.end == TextEnd::failed) {
+          CHECK(of.code == Errc::out_of_memory);
+          ++failed;
+        } else {
+          check_alone(engine, requests[i], {of});
+        }
+      }
+      CHECK(failed == 1);
+      CHECK(scheduler.stats().guessed_tokens > 0);
+    }
+  }
+}
+
 TEST_CASE("requests that make no sense are refused at once, and the end cancels what runs") {
   Outcome outcome(1);
   {

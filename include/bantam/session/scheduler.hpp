@@ -44,7 +44,8 @@ struct SchedulerOptions {
   int lookup = 0;
   int mtp = 0;
   std::optional<DraftModel> draft = {};  ///< of the same vocabulary; each place has a session on it, for as many tokens as both models let
-  /// Called on the scheduler's thread after each pass; must not throw.
+  /// Called on the scheduler's thread after each pass. Must throw nothing but std::bad_alloc, which ends a text, as want of memory does anywhere
+  /// in a step.
   std::function<void(const SchedulerPass&)> on_pass = {};
 };
 
