@@ -31,7 +31,7 @@ def scheduler(**options):
 def begun(s):
     """A slow request that has its place in the batch: until then, what is submitted behind it may overtake it."""
     request = s.submit("The", **SLOW)
-    while not request.text:
+    while not request.text and not request.done():
         time.sleep(0.001)
     return request
 
