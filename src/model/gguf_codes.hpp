@@ -4,6 +4,8 @@
 // read. Numbers are little-endian.
 #pragma once
 
+#include <array>
+
 #include "bantam/quant/formats.hpp"
 #include "bantam/quant/strip16.hpp"
 
@@ -14,21 +16,64 @@ using bantam::detail::load_as;
 [[nodiscard]] inline unsigned byte_at(const std::byte* p, int i) noexcept { return static_cast<unsigned>(p[i]); }
 [[nodiscard]] inline float half_at(const std::byte* p) noexcept { return float(load_as<f16>(p)); }
 
+// Codes are read eight at a time, a byte each in a word.
+
+inline void put_eight(std::int8_t* to, std::uint64_t codes) noexcept { std::memcpy(to, &codes, 8); }
+inline void add_eight(std::int8_t* to, std::uint64_t bits) noexcept {
+  std::uint64_t codes;
+  std::memcpy(&codes, to, 8);
+  put_eight(to, codes | bits);
+}
+
+/// Eight bytes that are each `byte`.
+[[nodiscard]] constexpr std::uint64_t eight_of(unsigned byte) noexcept { return byte * 0x0101010101010101u; }
+
+/// Eight fields of `Bits` bits, the lowest first, one a byte.
+template <int Bits>
+[[nodiscard]] constexpr std::uint64_t spread(std::uint64_t fields) noexcept {
+  constexpr std::uint64_t field = (1u << Bits) - 1, two = (1u << 2 * Bits) - 1, four = (1u << 4 * Bits) - 1;
+  fields = (fields | fields << (32 - 4 * Bits)) & four * 0x0000000100000001u;
+  fields = (fields | fields << (16 - 2 * Bits)) & two * 0x0001000100010001u;
+  return (fields | fields << (8 - Bits)) & field * 0x0101010101010101u;
+}
+
+/// spread<1>() of each byte: a load in place of nine operations.
+inline constexpr auto spread_bits = [] {
+  std::array<std::uint64_t, 256> all{};
+  for (std::size_t byte = 0; byte < all.size(); ++byte) all[byte] = spread<1>(byte);
+  return all;
+}();
+
 /// `half` bytes, a multiple of 8, hold weights i (low nibble) and i + half (high nibble).
 inline void read_nibbles(const std::byte* from, int half, std::int8_t* to) noexcept {
   for (int i = 0; i < half; i += 8) {
     const auto eight = load_as<std::uint64_t>(from + i);
-    const std::uint64_t low = eight & 0x0f0f0f0f0f0f0f0fu;
-    const std::uint64_t high = eight >> 4 & 0x0f0f0f0f0f0f0f0fu;
-    std::memcpy(to + i, &low, 8);
-    std::memcpy(to + i + half, &high, 8);
+    put_eight(to + i, eight & eight_of(15));
+    put_eight(to + i + half, eight >> 4 & eight_of(15));
+  }
+}
+
+/// Bytes i of 32 hold a field of `Bits` bits of each of the weights i, i + 32, ..., the lowest first.
+template <int Bits>
+void read_fields(const std::byte* from, std::int8_t* to) noexcept {
+  for (int i = 0; i < 32; i += 8) {
+    const auto eight = load_as<std::uint64_t>(from + i);
+    for (int j = 0; j < 8 / Bits; ++j) put_eight(to + 32 * j + i, eight >> Bits * j & eight_of((1u << Bits) - 1));
+  }
+}
+
+/// The same of the bits from `shift` on of codes that hold those below.
+template <int Bits>
+void add_fields(const std::byte* from, int shift, std::int8_t* to) noexcept {
+  for (int i = 0; i < 32; i += 8) {
+    const auto eight = load_as<std::uint64_t>(from + i);
+    for (int j = 0; j < 8 / Bits; ++j) add_eight(to + 32 * j + i, (eight >> Bits * j & eight_of((1u << Bits) - 1)) << shift);
   }
 }
 
 /// Adds bit 4 to 32 codes: bit i of a word is that of weight i.
 inline void add_fifth_bits(const std::byte* from, std::int8_t* to) noexcept {
-  const auto bits = load_as<std::uint32_t>(from);
-  for (int i = 0; i < 32; ++i) to[i] = static_cast<std::int8_t>(to[i] | static_cast<int>(bits >> i & 1u) << 4);
+  for (int i = 0; i < 4; ++i) add_eight(to + 8 * i, spread_bits[byte_at(from, i)] << 4);
 }
 
 inline void put_byte(std::byte* p, int i, unsigned value) noexcept { p[i] = static_cast<std::byte>(value); }
@@ -215,9 +260,7 @@ struct Q5K {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     read_scales_and_minimums<Format>(p + 4, half_at(p), half_at(p + 2), sides);
     for (int i = 0; i < 4; ++i) read_nibbles(p + 48 + 32 * i, 32, codes + 64 * i);
-    for (int i = 0; i < 256; ++i) {
-      codes[i] = static_cast<std::int8_t>(codes[i] | static_cast<int>(byte_at(p + 16, i % 32) >> i / 32 & 1u) << 4);
-    }
+    add_fields<1>(p + 16, 4, codes);
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     write_scales_and_minimums(sides, p);
@@ -238,12 +281,10 @@ struct Q6K {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int half = 0; half < 2; ++half) {
       read_nibbles(p + 64 * half, 64, codes + 128 * half);
-      for (int i = 0; i < 128; ++i) {
-        std::int8_t& code = codes[128 * half + i];
-        code = static_cast<std::int8_t>(code | static_cast<int>(byte_at(p + 128 + 32 * half, i % 32) >> i / 32 * 2 & 3u) << 4);
-      }
+      add_fields<2>(p + 128 + 32 * half, 4, codes + 128 * half);
     }
-    for (int g = 0; g < 16; ++g) set_side<Format>(sides[g], half_at(p + 208), load_as<std::int8_t>(p + 192 + g));
+    const float unit = half_at(p + 208);
+    for (int g = 0; g < 16; ++g) set_side<Format>(sides[g], unit, load_as<std::int8_t>(p + 192 + g));
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     for (int half = 0; half < 2; ++half) {
@@ -262,9 +303,7 @@ struct Q6K {
 
 /// Halves of 128 weights in 32 bytes: pair j of byte i is weight i + 32 j.
 inline void read_pairs(const std::byte* from, std::int8_t* to) noexcept {
-  for (int i = 0; i < 256; ++i) {
-    to[i] = static_cast<std::int8_t>(byte_at(from, i / 128 * 32 + i % 32) >> i % 128 / 32 * 2 & 3u);
-  }
+  for (int half = 0; half < 2; ++half) read_fields<2>(from + 32 * half, to + 128 * half);
 }
 
 inline void write_pairs(const std::int8_t* codes, std::byte* to) noexcept {
@@ -282,13 +321,12 @@ struct Q3K {
   static constexpr int columns = 256, bytes = 110;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     read_pairs(p + 32, codes);
-    for (int i = 0; i < 256; ++i) {
-      codes[i] = static_cast<std::int8_t>(codes[i] | static_cast<int>(byte_at(p, i % 32) >> i / 32 & 1u) << 2);
-    }
+    add_fields<1>(p, 2, codes);
+    const float unit = half_at(p + 108);
     for (int g = 0; g < 16; ++g) {
       const unsigned low = byte_at(p + 96, g % 8) >> g / 8 * 4 & 15u;
       const unsigned high = byte_at(p + 104, g % 4) >> g / 4 * 2 & 3u;
-      set_side<Format>(sides[g], half_at(p + 108), static_cast<int>(low | high << 4) - 32);
+      set_side<Format>(sides[g], unit, static_cast<int>(low | high << 4) - 32);
     }
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
@@ -315,9 +353,8 @@ struct Q2K {
   static constexpr int columns = 256, bytes = 84;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     read_pairs(p + 16, codes);
-    for (int g = 0; g < 16; ++g) {
-      set_side<Format>(sides[g], half_at(p + 80), static_cast<int>(byte_at(p, g) & 15u), half_at(p + 82), static_cast<int>(byte_at(p, g) >> 4));
-    }
+    const float unit = half_at(p + 80), min_unit = half_at(p + 82);
+    for (int g = 0; g < 16; ++g) set_side<Format>(sides[g], unit, static_cast<int>(byte_at(p, g) & 15u), min_unit, static_cast<int>(byte_at(p, g) >> 4));
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     for (int g = 0; g < 16; ++g) {
@@ -335,10 +372,11 @@ struct Iq4Xs {
   static constexpr int columns = 256, bytes = 136;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     const auto high = load_as<std::uint16_t>(p + 2);
+    const float unit = half_at(p);
     for (int g = 0; g < 8; ++g) {
       read_nibbles(p + 8 + 16 * g, 16, codes + 32 * g);
       const unsigned number = (byte_at(p + 4, g / 2) >> g % 2 * 4 & 15u) | (unsigned{high} >> 2 * g & 3u) << 4;
-      set_side<Format>(sides[g], half_at(p), static_cast<int>(number) - 32);
+      set_side<Format>(sides[g], unit, static_cast<int>(number) - 32);
     }
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {

@@ -11,26 +11,30 @@
 
 namespace bantam::inline v0::gguf {
 
-/// Eight fields of `Bits` bits, the lowest first, one a byte.
-template <int Bits>
-[[nodiscard]] constexpr std::uint64_t spread(std::uint64_t fields) noexcept {
-  constexpr std::uint64_t field = (1u << Bits) - 1, two = (1u << 2 * Bits) - 1, four = (1u << 4 * Bits) - 1;
-  fields = (fields | fields << (32 - 4 * Bits)) & four * 0x0000000100000001u;
-  fields = (fields | fields << (16 - 2 * Bits)) & two * 0x0001000100010001u;
-  return (fields | fields << (8 - Bits)) & field * 0x0101010101010101u;
+/// Entries of a grid as codes, one a byte: a load in place of spread(). Codes: as many bytes as an entry has digits.
+template <class Codes, int Bits, std::size_t Count>
+[[nodiscard]] constexpr std::array<Codes, Count> codes_of(const std::uint16_t (&entries)[Count]) noexcept {
+  std::array<Codes, Count> codes{};
+  for (std::size_t i = 0; i < Count; ++i) codes[i] = static_cast<Codes>(spread<Bits>(entries[i]));
+  return codes;
 }
 
-/// Eight codes: digits of a grid and a byte of signs.
-template <int Bits>
-void put_eight(std::int8_t* to, std::uint64_t digits, std::uint64_t signs) noexcept {
-  const std::uint64_t codes = spread<Bits>(digits) | spread<1>(signs) << 3;
-  std::memcpy(to, &codes, 8);
-}
+inline constexpr auto iq1_s_codes = codes_of<std::uint64_t, 2>(grid::iq1_s);
+inline constexpr auto iq2_xxs_codes = codes_of<std::uint64_t, 2>(grid::iq2_xxs);
+inline constexpr auto iq2_xs_codes = codes_of<std::uint64_t, 2>(grid::iq2_xs);
+inline constexpr auto iq2_s_codes = codes_of<std::uint64_t, 2>(grid::iq2_s);
+inline constexpr auto iq3_xxs_codes = codes_of<std::uint32_t, 3>(grid::iq3_xxs);
+inline constexpr auto iq3_s_codes = codes_of<std::uint32_t, 3>(grid::iq3_s);
 
-/// The signs of eight weights from seven: an even number of them is negative.
-[[nodiscard]] constexpr unsigned eight_signs(unsigned seven) noexcept {
-  return seven | (static_cast<unsigned>(std::popcount(seven)) & 1u) << 7;
-}
+/// Bit 3 of eight codes from seven signs: an even number of weights is negative.
+inline constexpr auto seven_signs = [] {
+  std::array<std::uint64_t, 128> all{};
+  for (unsigned seven = 0; seven < all.size(); ++seven) all[seven] = spread<1>(seven | (static_cast<unsigned>(std::popcount(seven)) & 1u) << 7) << 3;
+  return all;
+}();
+
+/// Of eight signs.
+[[nodiscard]] inline std::uint64_t eight_signs(unsigned byte) noexcept { return spread_bits[byte] << 3; }
 
 /// The index of an entry, which the grid has.
 template <std::size_t Count>
@@ -79,13 +83,14 @@ struct Iq2Xxs {
   static constexpr std::string_view written = "iq2_xxs.g32";
   static constexpr int columns = 256, bytes = 66;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    const float unit = half_at(p);
     for (int g = 0; g < 8; ++g) {
       const std::byte* indices = p + 2 + 8 * g;
       const auto signs = load_as<std::uint32_t>(indices + 4);
       for (int i = 0; i < 4; ++i) {
-        put_eight<2>(codes + 32 * g + 8 * i, grid::iq2_xxs[byte_at(indices, i)], eight_signs(signs >> 7 * i & 127u));
+        put_eight(codes + 32 * g + 8 * i, iq2_xxs_codes[byte_at(indices, i)] | seven_signs[signs >> 7 * i & 127u]);
       }
-      set_odd_scale<Format>(sides[g], half_at(p), signs >> 28);
+      set_odd_scale<Format>(sides[g], unit, signs >> 28);
     }
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
@@ -110,9 +115,10 @@ struct Iq2Xs {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
       const unsigned word = load_as<std::uint16_t>(p + 2 + 2 * i);
-      put_eight<2>(codes + 8 * i, grid::iq2_xs[word & 511u], eight_signs(word >> 9));
+      put_eight(codes + 8 * i, iq2_xs_codes[word & 511u] | seven_signs[word >> 9]);
     }
-    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 66, g));
+    const float unit = half_at(p);
+    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], unit, nibble_at(p + 66, g));
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     put_half(p, sides->unit);
@@ -132,9 +138,10 @@ struct Iq2S {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
       const unsigned index = byte_at(p + 2, i) | (byte_at(p + 66, i / 4) >> i % 4 * 2 & 3u) << 8;
-      put_eight<2>(codes + 8 * i, grid::iq2_s[index], byte_at(p + 34, i));
+      put_eight(codes + 8 * i, iq2_s_codes[index] | eight_signs(byte_at(p + 34, i)));
     }
-    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 74, g));
+    const float unit = half_at(p);
+    for (int g = 0; g < 16; ++g) set_odd_scale<Format>(sides[g], unit, nibble_at(p + 74, g));
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     put_half(p, sides->unit);
@@ -155,14 +162,15 @@ struct Iq3Xxs {
   static constexpr std::string_view written = "iq3_xxs.g32";
   static constexpr int columns = 256, bytes = 98;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    const float unit = half_at(p);
     for (int g = 0; g < 8; ++g) {
       const std::byte* indices = p + 2 + 8 * g;
       const auto signs = load_as<std::uint32_t>(p + 66 + 4 * g);
       for (int i = 0; i < 4; ++i) {
-        const unsigned low = grid::iq3_xxs[byte_at(indices, 2 * i)], high = grid::iq3_xxs[byte_at(indices, 2 * i + 1)];
-        put_eight<3>(codes + 32 * g + 8 * i, low | high << 12, eight_signs(signs >> 7 * i & 127u));
+        const std::uint64_t low = iq3_xxs_codes[byte_at(indices, 2 * i)], high = iq3_xxs_codes[byte_at(indices, 2 * i + 1)];
+        put_eight(codes + 32 * g + 8 * i, low | high << 32 | seven_signs[signs >> 7 * i & 127u]);
       }
-      set_odd_scale<Format>(sides[g], half_at(p), signs >> 28);
+      set_odd_scale<Format>(sides[g], unit, signs >> 28);
     }
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
@@ -182,11 +190,10 @@ struct Iq3S {
   static constexpr std::string_view written = "iq3_s.g32";
   static constexpr int columns = 256, bytes = 110;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
-    const auto entry = [&](int i) {
-      return unsigned{grid::iq3_s[byte_at(p + 2, i) | (byte_at(p + 66, i / 8) >> i % 8 & 1u) << 8]};
-    };
-    for (int i = 0; i < 32; ++i) put_eight<3>(codes + 8 * i, entry(2 * i) | entry(2 * i + 1) << 12, byte_at(p + 74, i));
-    for (int g = 0; g < 8; ++g) set_odd_scale<Format>(sides[g], half_at(p), nibble_at(p + 106, g));
+    const auto entry = [&](int i) { return std::uint64_t{iq3_s_codes[byte_at(p + 2, i) | (byte_at(p + 66, i / 8) >> i % 8 & 1u) << 8]}; };
+    for (int i = 0; i < 32; ++i) put_eight(codes + 8 * i, entry(2 * i) | entry(2 * i + 1) << 32 | eight_signs(byte_at(p + 74, i)));
+    const float unit = half_at(p);
+    for (int g = 0; g < 8; ++g) set_odd_scale<Format>(sides[g], unit, nibble_at(p + 106, g));
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     put_half(p, sides->unit);
@@ -202,8 +209,11 @@ struct Iq3S {
 };
 
 /// Eight weights of iq1: an eighth more, or less, than the -1, 0 and 1 of the grid.
-inline void put_ternary_eighths(std::int8_t* to, unsigned digits, bool less) noexcept {
-  for (int i = 0; i < 8; ++i) to[i] = grid::ternary_codes[less][digits >> 2 * i & 3u];
+inline void put_ternary_eighths(std::int8_t* to, std::uint64_t digits, bool less) noexcept {
+  // A digit of 1 changes some bits of the code of 0, one of 2 others.
+  const auto& of = grid::ternary_codes[less];
+  const auto zero = static_cast<unsigned>(of[0]), one = zero ^ static_cast<unsigned>(of[1]), two = zero ^ static_cast<unsigned>(of[2]);
+  put_eight(to, eight_of(zero) ^ (digits & eight_of(1)) * one ^ (digits >> 1 & eight_of(1)) * two);
 }
 
 [[nodiscard]] inline bool is_less(const std::int8_t* codes) noexcept { return std::ranges::find(grid::ternary_codes[1], *codes) != std::end(grid::ternary_codes[1]); }
@@ -221,13 +231,14 @@ struct Iq1S {
   static constexpr std::string_view written = "iq1_s.g32";
   static constexpr int columns = 256, bytes = 50;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
+    const float unit = half_at(p);
     for (int g = 0; g < 8; ++g) {
       const unsigned word = load_as<std::uint16_t>(p + 34 + 2 * g);
       for (int i = 4 * g; i < 4 * g + 4; ++i) {
         const unsigned index = byte_at(p + 2, i) | (word >> i % 4 * 3 & 7u) << 8;
-        put_ternary_eighths(codes + 8 * i, grid::iq1_s[index], word >> 15 != 0);
+        put_ternary_eighths(codes + 8 * i, iq1_s_codes[index], word >> 15 != 0);
       }
-      set_odd_scale<Format>(sides[g], half_at(p), word >> 12 & 7u);
+      set_odd_scale<Format>(sides[g], unit, word >> 12 & 7u);
     }
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
@@ -252,7 +263,7 @@ struct Iq1M {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
       const unsigned high = nibble_at(p + 32, i);
-      put_ternary_eighths(codes + 8 * i, grid::iq1_s[byte_at(p, i) | (high & 7u) << 8], high >> 3 != 0);
+      put_ternary_eighths(codes + 8 * i, iq1_s_codes[byte_at(p, i) | (high & 7u) << 8], high >> 3 != 0);
     }
     const auto word = [&](int i) { return unsigned{load_as<std::uint16_t>(p + 48 + 2 * i)}; };
     unsigned d = 0;
@@ -284,27 +295,34 @@ inline void set_ternary_sides(float d, int groups, GroupSide* sides) noexcept {
   }
 }
 
+/// `each` ternary digits of `count` bytes, `step` (4 or 8) at a time: digits n of all are weights in a row.
+inline void read_digits(const std::byte* from, std::size_t step, int count, int each, std::int8_t* to) noexcept {
+  constexpr std::uint64_t even = 0x00ff00ff00ff00ffu;
+  for (int i = 0; i < count; i += static_cast<int>(step)) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, from + i, step);
+    std::uint64_t low = eight & even, high = eight >> 8 & even;  // in 16 bits each, which a byte times 3 fits in
+    for (int n = 0; n < each; ++n) {
+      low *= 3;
+      high *= 3;
+      const std::uint64_t digits = (low >> 8 & even) | (high & ~even);
+      std::memcpy(to + n * count + i, &digits, step);
+      low &= even;
+      high &= even;
+    }
+  }
+}
+
 /// 48 bytes of five ternary digits, 4 of four, d. A byte is the fraction 0.d0 d1 d2 d3 d4 in base 3, times 256 and
 /// rounded up; digits n of 32 bytes are 32 weights in a row, then those of 16, then those of 4.
 struct Tq1_0 {
   using Format = IntZero<2, 128>;
   static constexpr int columns = 256, bytes = 54;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
-    const auto digits = [&](int count, int each) {
-      for (int i = 0; i < count; ++i) {
-        unsigned fraction = byte_at(p, i);
-        for (int n = 0; n < each; ++n) {
-          codes[n * count + i] = static_cast<std::int8_t>(fraction * 3 >> 8);
-          fraction = fraction * 3 & 255u;
-        }
-      }
-      p += count;
-      codes += count * each;
-    };
     set_ternary_sides(half_at(p + 52), 2, sides);
-    digits(32, 5);
-    digits(16, 5);
-    digits(4, 4);
+    read_digits(p, 8, 32, 5, codes);
+    read_digits(p + 32, 8, 16, 5, codes + 160);
+    read_digits(p + 48, 4, 4, 4, codes + 240);
   }
 };
 
@@ -323,7 +341,7 @@ struct Q2_0 {
   using Format = IntZero<2, 64>;
   static constexpr int columns = 64, bytes = 18;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
-    for (int i = 0; i < 8; ++i) put_eight<2>(codes + 8 * i, load_as<std::uint16_t>(p + 2 + 2 * i), 0);
+    for (int i = 0; i < 8; ++i) put_eight(codes + 8 * i, spread<2>(load_as<std::uint16_t>(p + 2 + 2 * i)));
     set_ternary_sides(half_at(p), 1, sides);
   }
 };
@@ -333,10 +351,7 @@ struct Q1_0 {
   using Format = IntZero<2, 128>;
   static constexpr int columns = 128, bytes = 18;
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
-    for (int i = 0; i < 16; ++i) {
-      const std::uint64_t twos = spread<1>(byte_at(p + 2, i)) << 1;
-      std::memcpy(codes + 8 * i, &twos, 8);
-    }
+    for (int i = 0; i < 16; ++i) put_eight(codes + 8 * i, spread_bits[byte_at(p + 2, i)] << 1);
     set_ternary_sides(half_at(p), 1, sides);
   }
 };

@@ -7,6 +7,7 @@
 #include "bantam/core/message.hpp"
 #include "model/gguf_codes.hpp"
 #include "model/gguf_grid_codes.hpp"
+#include "sources/fill_rows.hpp"
 
 namespace bantam::inline v0 {
 
@@ -22,6 +23,13 @@ void read_codes(const std::byte* blocks, std::int64_t columns, std::int8_t* code
   for (std::int64_t b = 0; b < columns / Block::columns; ++b) {
     Block::read(blocks + b * Block::bytes, codes + b * Block::columns, sides + b * (Block::columns / Block::Format::group));
   }
+}
+
+template <class Block>
+void fill_block_rows(std::byte* panel, int place, int rows, std::int64_t columns, const std::byte* bytes, std::int64_t row_bytes) {
+  fill_rows(format_info<typename Block::Format>(), panel, place, rows, columns, [&](int row, std::int64_t first, std::int64_t count, BlockCodes& block) {
+    read_codes<Block>(bytes + row * row_bytes + first / Block::columns * Block::bytes, count, block.codes, block.sides);
+  });
 }
 
 template <class Block>
@@ -50,7 +58,7 @@ const FormatInfo& vector_format(std::string_view name) noexcept {
 
 template <class Block>
 SourceType blocks(std::string_view name) {
-  SourceType type{name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>,
+  SourceType type{name, Block::columns, Block::bytes, &format_info<typename Block::Format>(), read_decoded<Block>, fill_block_rows<Block>,
                   read_codes<Block>, nullptr, nullptr};
   if constexpr (requires { Block::write; }) {
     type.write_codes = write_codes<Block>;
@@ -60,10 +68,15 @@ SourceType blocks(std::string_view name) {
   return type;
 }
 
+template <class F, class T>
+SourceType floats(std::string_view name) {
+  return {name, 1, sizeof(T), &format_info<F>(), read_floats<T>, fill_float_rows<F>, nullptr, nullptr, &format_info<F>()};
+}
+
 const std::array all{
-    SourceType{"F32", 1, 4, &format_info<F32Format>(), read_floats<float>, nullptr, nullptr, &format_info<F32Format>()},
-    SourceType{"F16", 1, 2, &format_info<F16Format>(), read_floats<f16>, nullptr, nullptr, &format_info<F16Format>()},
-    SourceType{"BF16", 1, 2, &format_info<BF16Format>(), read_floats<bf16>, nullptr, nullptr, &format_info<BF16Format>()},
+    floats<F32Format, float>("F32"),
+    floats<F16Format, f16>("F16"),
+    floats<BF16Format, bf16>("BF16"),
     blocks<gguf::Q8_0>("Q8_0"),
     blocks<gguf::Q5_0>("Q5_0"),
     blocks<gguf::Q5_1>("Q5_1"),

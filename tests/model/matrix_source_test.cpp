@@ -103,6 +103,43 @@ TEST_CASE("the same of files, for every element type") {
   }
 }
 
+TEST_CASE("rows of every element type lie in panels as rows that are stored alone, wherever they begin") {
+  std::istringstream names(source_type_names());
+  for (std::string name; std::getline(names >> std::ws, name, ',');) {
+    CAPTURE(name);
+    const SourceType& type = *find_source_type(name);
+    for (const std::int64_t wanted : {std::int64_t{256}, columns, std::int64_t{517}, std::int64_t{3}}) {
+      const std::int64_t n = wanted / type.block * type.block, row_bytes = type.row_bytes(n);
+      if (n == 0) continue;
+      CAPTURE(n);
+      std::vector<std::byte> bytes(static_cast<std::size_t>(panel_rows * row_bytes));
+      Random random(6);
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next() & 0x3b);
+      const auto size = static_cast<std::size_t>(type.format->panel_bytes(n));
+      for (const auto& [place, count] : {std::pair{0, 32}, {0, 3}, {5, 27}, {12, 9}, {31, 1}, {16, 16}}) {
+        CAPTURE(place);
+        std::vector<std::byte> together(size), alone(size);
+        type.fill_rows(together.data(), place, count, n, bytes.data(), row_bytes);
+        RowCodes codes;
+        for (int row = 0; row < count; ++row) {
+          const std::byte* from = bytes.data() + row * row_bytes;
+          if (type.read_codes == nullptr) {
+            std::vector<float> floats(static_cast<std::size_t>(n));
+            type.read_row(from, floats);
+            type.format->encode_row(alone.data(), place + row, floats, codes);
+          } else {
+            codes.codes.resize(static_cast<std::size_t>(n));
+            codes.sides.resize(static_cast<std::size_t>(n / type.format->group));
+            type.read_codes(from, n, codes.codes.data(), codes.sides.data());
+            type.format->store_codes(alone.data(), place + row, n, codes);
+          }
+        }
+        CHECK(together == alone);
+      }
+    }
+  }
+}
+
 TEST_CASE("vectors are matrices of one row: part of a vector is selected columns") {
   const auto values = std::make_shared<const std::vector<float>>(std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7});
   const SharedSource vector = source_of(values, 8);

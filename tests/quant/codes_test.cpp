@@ -159,6 +159,26 @@ void thin(std::vector<RowCodes>& rows, std::int64_t columns, std::byte* panel, b
   bantam::keep_part<F>(panel, columns, values);
 }
 
+/// A panel that is filled block by block, with some rows at once.
+template <class F>
+std::vector<std::byte> stored_by_rows(const std::vector<RowCodes>& rows, std::int64_t columns, std::vector<std::byte> panel, bantam::Random& random) {
+  using L = Strip16<F>;
+  const std::int64_t padded = L::padded_columns(columns);
+  for (std::int64_t first = 0; first < padded; first += bantam::block_columns) {
+    for (std::size_t row = 0, count = 0; row < rows.size(); row += count) {
+      count = std::min<std::size_t>(rows.size() - row, 1 + random.next() % 9);
+      std::vector<bantam::BlockCodes> blocks(count);
+      const auto k = std::min<std::int64_t>(bantam::block_columns, padded - first);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::copy_n(rows[row + i].codes.data() + first, k, blocks[i].codes);
+        if (!L::row_scales) std::copy_n(rows[row + i].sides.data() + first / L::group, k / L::group, blocks[i].sides);
+      }
+      bantam::store_rows<F>(panel.data(), static_cast<int>(row), columns, first, blocks);
+    }
+  }
+  return panel;
+}
+
 }  // namespace
 
 TEST_CASE("every weight comes back within half a step of its format, in any shape") {
@@ -228,7 +248,11 @@ TEST_CASE("codes and their numbers come back as they were stored, and other rows
           }
         }
         if constexpr (bantam::kept_by<typename F::Plane> != bantam::Kept::all) thin<F>(rows, columns, panel.data(), random);
+        std::vector<std::byte> empty = panel;
         for (int row = 0; row < bantam::panel_rows; ++row) bantam::store_codes<F>(panel.data(), row, columns, rows[static_cast<std::size_t>(row)]);
+        // What belongs to whole rows stands in the header.
+        std::copy_n(panel.begin(), L::header, empty.begin());
+        CHECK(stored_by_rows<F>(rows, columns, std::move(empty), random) == panel);
         bool same = true;
         for (int row = 0; row < bantam::panel_rows; ++row) {
           const RowCodes& expected = rows[static_cast<std::size_t>(row)];

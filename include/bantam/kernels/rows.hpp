@@ -3,7 +3,7 @@
 
 #include "bantam/kernels/arguments.hpp"
 #include "bantam/kernels/math.hpp"
-#include "bantam/quant/strip16.hpp"
+#include "bantam/quant/strip16_layout.hpp"
 #include "bantam/simd/dot.hpp"
 
 namespace bantam::inline v0::kernels {

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "bantam/kernels/arguments.hpp"
-#include "bantam/quant/strip16.hpp"
+#include "bantam/quant/strip16_layout.hpp"
 #include "bantam/simd/dot.hpp"
 #include "bantam/simd/sparse.hpp"
 

@@ -18,6 +18,8 @@ struct SourceType {
   const FormatInfo* format;
   /// One row as floats, as the type's public definition says.
   void (*read_row)(const std::byte* row, std::span<float> out);
+  /// Fills rows `place`, `place` + 1, ... of a panel of `format` with rows that lie `row_bytes` apart.
+  void (*fill_rows)(std::byte* panel, int place, int rows, std::int64_t columns, const std::byte* bytes, std::int64_t row_bytes);
   /// Blocks of a row as codes of `format`, a multiple of `block` columns of them; null where read_row loses nothing.
   void (*read_codes)(const std::byte* blocks, std::int64_t columns, std::int8_t* codes, GroupSide* sides) noexcept;
   /// The other way round, for codes that blocks of the type hold; null with read_codes, and for types that are read only.

@@ -47,22 +47,42 @@ template <int Bits>
   });
   return codes;
 }
-/// The codes of 32 columns of one channel, one a byte, into their unit.
-template <int Bits>
-void store_unit(std::byte* unit, int lane, const std::int8_t* codes) noexcept {
-  std::uint32_t four[8];
-  std::memcpy(four, codes, 32);
-  std::byte* line = unit + lane * 4;
-  const auto put = [&](int per_line, int bits, std::uint32_t mask, int shift) {
-    for (int first = 0; first < 8; first += per_line, line += 64) {
-      std::uint32_t word = 0;
-      for (int i = 0; i < per_line; ++i) word |= (four[first + i] >> shift & mask) << i * bits;
+
+/// Words of four channels that follow each other in a line.
+using FourLanes [[gnu::vector_size(16)]] = std::uint32_t;
+
+/// Four words of each of four rows, which lie `stride` bytes apart: word 0 of all to words[0], and so on.
+inline void load_lanes(const std::byte* rows, std::int64_t stride, FourLanes* words) noexcept {
+  const auto a = load_as<FourLanes>(rows), b = load_as<FourLanes>(rows + stride), c = load_as<FourLanes>(rows + 2 * stride), d = load_as<FourLanes>(rows + 3 * stride);
+  const FourLanes ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const FourLanes ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  words[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  words[1] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  words[2] = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+  words[3] = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+/// The codes of 32 columns, one a byte, into the lines of their unit; Word: std::uint32_t for one channel, FourLanes for four.
+template <int Bits, class Word>
+void store_lines(std::byte* line, const Word (&four)[8]) noexcept {
+  const auto put = [&](unsigned per_line, unsigned bits, std::uint32_t mask, unsigned shift) {
+    for (unsigned first = 0; first < 8; first += per_line, line += 64) {
+      Word word = four[first] >> shift & mask;
+      for (unsigned i = 1; i < per_line; ++i) word |= (four[first + i] >> shift & mask) << i * bits;
       store_as(line, word);
     }
   };
   if constexpr ((Bits & 4) != 0) put(2, 4, 0x0f0f0f0fu, 0);
   if constexpr ((Bits & 2) != 0) put(4, 2, 0x03030303u, Bits & 4);
   if constexpr ((Bits & 1) != 0) put(8, 1, 0x01010101u, Bits & 6);
+}
+
+/// The codes of 32 columns of one channel, one a byte, into their unit.
+template <int Bits>
+void store_unit(std::byte* unit, int lane, const std::int8_t* codes) noexcept {
+  std::uint32_t four[8];
+  std::memcpy(four, codes, 32);
+  store_lines<Bits>(unit + lane * 4, four);
 }
 
 // Numbers of scale::Super: `count` rows of 16 channels. 8 bits: a byte each. 4 bits: two numbers a byte, the even one
@@ -87,17 +107,20 @@ template <int Bits>
     return number;
   }
 }
+/// All `count` numbers of a channel.
 template <int Bits>
-void store_number(std::byte* numbers, int count, int i, int lane, int number) noexcept {
-  if constexpr (Bits == 8) {
-    store_as(numbers + i * 16 + lane, static_cast<std::int8_t>(number));
-  } else {
-    const auto put = [](std::byte* p, int bit, int mask, int bits) {
-      store_as(p, static_cast<std::uint8_t>((load_as<std::uint8_t>(p) & ~(mask << bit)) | (bits & mask) << bit));
-    };
-    put(numbers + i / 2 * 16 + lane, i % 2 * 4, 15, number);
-    if constexpr (Bits == 6) put(numbers + (count + 1) / 2 * 16 + i / 4 * 16 + lane, i % 4 * 2, 3, number >> 4);
-  }
+void store_numbers(std::byte* to, int count, int lane, const std::int8_t* numbers) noexcept {
+  // `each` numbers a byte, the first lowest: bits `shift` and up of them.
+  const auto put = [&](int each, int bits, int shift) {
+    for (int first = 0; first < count; first += each, to += 16) {
+      int byte = 0;
+      for (int i = 0; i < each && first + i < count; ++i) byte |= (numbers[first + i] >> shift & ((1 << bits) - 1)) << i * bits;
+      store_as(to + lane, static_cast<std::uint8_t>(byte));
+    }
+  };
+  if constexpr (Bits == 8) put(1, 8, 0);
+  if constexpr (Bits != 8) put(2, 4, 0);
+  if constexpr (Bits == 6) put(4, 2, 4);
 }
 
 /// 2^(byte - 127).

@@ -26,7 +26,7 @@ template <QuantFormat F>
   if constexpr (!is_float_format<F>) {
     info.load_codes = load_codes<F>;
     info.store_codes = store_codes<F>;
-    info.store_block = store_block<F>;
+    info.store_rows = store_rows<F>;
     info.step_bits = step_bits<typename F::Plane>;
     info.grid_columns = grid_columns<F>;
     info.has_minimums = has_minimums<F>;

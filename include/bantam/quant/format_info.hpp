@@ -30,12 +30,11 @@ struct FormatInfo {
   void (*keep_part)(std::byte* panel, std::int64_t columns, std::span<float> rows) noexcept;
   void (*encode_row)(std::byte* panel, int row, std::span<const float> weights, RowCodes& scratch);
   void (*decode_row)(const std::byte* panel, int row, std::span<float> weights, RowCodes& scratch);
-  /// Codes as they are, for formats of other projects that hold the same numbers; a row, or one block of it where no scale
+  /// Codes as they are, for formats of other projects that hold the same numbers; a row, or one block of some rows where no scale
   /// belongs to the row. Null for float formats.
   void (*load_codes)(const std::byte* panel, int row, std::int64_t columns, RowCodes& codes);
   void (*store_codes)(std::byte* panel, int row, std::int64_t columns, const RowCodes& codes);
-  void (*store_block)(std::byte* panel, int row, std::int64_t columns, std::int64_t first, const std::int8_t* codes,
-                      const GroupSide* sides) noexcept;
+  void (*store_rows)(std::byte* panel, int row, std::int64_t columns, std::int64_t first, std::span<const BlockCodes> rows) noexcept;
   /// Bits of a step of plane::Trellis, whose codes are chosen by blocks (quant/trellis_search.hpp); 0: codes mean something alone.
   int step_bits;
   /// For quantizers that choose codes one by one (quant/grid.hpp); null for float formats.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../sources/fill_rows.hpp"
 #include "../sources/transforms.hpp"
 #include "bantam/quant/formats.hpp"
 
@@ -36,18 +37,9 @@ class E2m1Source final : public MatrixSource {
     }
   }
   void fill_panel(std::span<const std::int64_t> rows, int place, std::byte* panel) const override {
-    // What a block is padded with has codes and scales of zero.
-    std::int8_t codes[block_columns];
-    GroupSide sides[block_columns / F::group];
-    for (std::int64_t first = 0; first < columns_; first += block_columns) {
-      const std::int64_t count = std::min<std::int64_t>(block_columns, columns_ - first);
-      std::fill(std::begin(codes) + count, std::end(codes), std::int8_t{0});
-      std::fill(std::begin(sides) + count / F::group, std::end(sides), GroupSide{});
-      for (int row = 0; row < std::ssize(rows); ++row) {
-        read(rows[static_cast<std::size_t>(row)], first, count, codes, sides);
-        format_->store_block(panel, place + row, columns_, first, codes, sides);
-      }
-    }
+    fill_rows(*format_, panel, place, static_cast<int>(rows.size()), columns_, [&](int row, std::int64_t first, std::int64_t count, BlockCodes& block) {
+      read(rows[static_cast<std::size_t>(row)], first, count, block.codes, block.sides);
+    });
   }
   [[nodiscard]] std::shared_ptr<const MatrixSource> select(const Selection& rows) const override {
     if (!rows.is_run()) return nullptr;

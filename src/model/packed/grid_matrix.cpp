@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "../sources/fill_rows.hpp"
 #include "bantam/core/error.hpp"
 
 namespace bantam::inline v0 {
@@ -122,18 +123,11 @@ void GridMatrix::fill_panel(std::span<const std::int64_t> wanted, int place, std
     }
     return;
   }
-  // Block by block: the lines of a panel stay in the cache meanwhile.
-  for (std::int64_t first = 0; first < columns_; first += block_columns) {
-    const std::int64_t last = std::min(first + block_columns, columns_);
-    for (int row = 0; row < rows; ++row) {
-      std::int8_t codes[block_columns] = {};
-      GroupSide sides[block_columns / 32];
-      const std::uint8_t* from = raw.data() + row * columns_;
-      std::transform(from + first, from + last, codes, code);
-      for (std::int64_t c = first; c < last; c += format_->group) sides[(c - first) / format_->group] = group_side(row, c);
-      format_->store_block(panel, place + row, columns_, first, codes, sides);
-    }
-  }
+  fill_rows(*format_, panel, place, rows, columns_, [&](int row, std::int64_t first, std::int64_t count, BlockCodes& block) {
+    const std::uint8_t* from = raw.data() + row * columns_ + first;
+    std::transform(from, from + count, block.codes, code);
+    for (std::int64_t c = 0; c < count; c += format_->group) block.sides[c / format_->group] = group_side(row, first + c);
+  });
 }
 
 }  // namespace bantam::inline v0

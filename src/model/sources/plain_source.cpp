@@ -29,7 +29,7 @@ class PlainSource final : public MatrixSource {
   void fill_panel(std::span<const std::int64_t> wanted, int place, std::byte* panel) const override {
     const auto bytes = std::make_unique_for_overwrite<std::byte[]>(wanted.size() * static_cast<std::size_t>(row_bytes_));
     for_each_run(wanted, [&](std::int64_t row, int at, int count) { read(row, count, bytes.get() + at * row_bytes_); });
-    convert(bytes.get(), static_cast<int>(wanted.size()), place, panel);
+    type_.fill_rows(panel, place, static_cast<int>(wanted.size()), columns_, bytes.get(), row_bytes_);
   }
 
   void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override {
@@ -49,7 +49,7 @@ class PlainSource final : public MatrixSource {
     }
     std::byte* panel = room + piece * panels_of_piece() * format_->panel_bytes(columns_);
     for (std::int64_t row = 0; row < count; row += panel_rows, panel += format_->panel_bytes(columns_)) {
-      convert(from + row * row_bytes_, static_cast<int>(std::min<std::int64_t>(panel_rows, count - row)), 0, panel);
+      type_.fill_rows(panel, 0, static_cast<int>(std::min<std::int64_t>(panel_rows, count - row)), columns_, from + row * row_bytes_, row_bytes_);
     }
   }
 
@@ -59,28 +59,6 @@ class PlainSource final : public MatrixSource {
   }
 
  private:
-  /// Writes rows that lie one behind the other to a panel.
-  void convert(const std::byte* bytes, int rows, int place, std::byte* panel) const {
-    if (type_.read_codes == nullptr) {
-      RowCodes scratch;
-      std::vector<float> floats(static_cast<std::size_t>(columns_));
-      for (int row = 0; row < rows; ++row) {
-        type_.read_row(bytes + row * row_bytes_, floats);
-        format_->encode_row(panel, place + row, floats, scratch);
-      }
-      return;
-    }
-    // Block by block, not row by row: a row's codes are four bytes of each line, and lines stay in the cache meanwhile.
-    std::int8_t codes[block_columns];
-    GroupSide sides[block_columns / 16];
-    for (std::int64_t first = 0; first < columns_; first += block_columns) {
-      const std::int64_t columns = std::min<std::int64_t>(block_columns, columns_ - first);
-      for (int row = 0; row < rows; ++row) {
-        type_.read_codes(bytes + row * row_bytes_ + type_.row_bytes(first), columns, codes, sides);
-        format_->store_block(panel, place + row, columns_, first, codes, sides);
-      }
-    }
-  }
   [[nodiscard]] std::span<const std::byte> bytes_of(std::int64_t row, std::int64_t rows) const noexcept {
     return parts_[0].bytes.subspan(static_cast<std::size_t>(row * row_bytes_), static_cast<std::size_t>(rows * row_bytes_));
   }

@@ -9,7 +9,7 @@
 #include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/low_rank.hpp"
 #include "bantam/nn/sequence_state.hpp"
-#include "bantam/quant/strip16.hpp"
+#include "bantam/quant/strip16_layout.hpp"
 
 namespace bantam::inline v0::nn {
 
