@@ -19,7 +19,6 @@ template <class Codes, int Bits, std::size_t Count>
   return codes;
 }
 
-inline constexpr auto iq1_s_codes = codes_of<std::uint64_t, 2>(grid::iq1_s);
 inline constexpr auto iq2_xxs_codes = codes_of<std::uint64_t, 2>(grid::iq2_xxs);
 inline constexpr auto iq2_xs_codes = codes_of<std::uint64_t, 2>(grid::iq2_xs);
 inline constexpr auto iq2_s_codes = codes_of<std::uint64_t, 2>(grid::iq2_s);
@@ -208,13 +207,28 @@ struct Iq3S {
   }
 };
 
-/// Eight weights of iq1: an eighth more, or less, than the -1, 0 and 1 of the grid.
-inline void put_ternary_eighths(std::int8_t* to, std::uint64_t digits, bool less) noexcept {
-  // A digit of 1 changes some bits of the code of 0, one of 2 others.
+/// Eight weights of iq1 from eight digits: an eighth more, or less, than the -1, 0 and 1 of the grid.
+[[nodiscard]] constexpr std::uint64_t ternary_eighths(std::uint64_t digits, bool less) noexcept {
+  // Of the bits that tell codes from that of digit 0, a digit of 1 changes some, one of 2 others.
   const auto& of = grid::ternary_codes[less];
   const auto zero = static_cast<unsigned>(of[0]), one = zero ^ static_cast<unsigned>(of[1]), two = zero ^ static_cast<unsigned>(of[2]);
-  put_eight(to, eight_of(zero) ^ (digits & eight_of(1)) * one ^ (digits >> 1 & eight_of(1)) * two);
+  return eight_of(zero) ^ (digits & eight_of(1)) * one ^ (digits >> 1 & eight_of(1)) * two;
 }
+
+/// Of each entry of the grid: an eighth more, and what differs where it is less.
+struct TernaryEighths {
+  std::uint64_t more, differs;
+  [[nodiscard]] std::uint64_t codes(bool less) const noexcept { return more ^ (differs & (less ? ~std::uint64_t{0} : 0)); }
+};
+
+inline constexpr auto iq1_s_eighths = [] {
+  std::array<TernaryEighths, std::size(grid::iq1_s)> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::uint64_t digits = spread<2>(grid::iq1_s[i]), more = ternary_eighths(digits, false);
+    all[i] = {more, more ^ ternary_eighths(digits, true)};
+  }
+  return all;
+}();
 
 [[nodiscard]] inline bool is_less(const std::int8_t* codes) noexcept { return std::ranges::find(grid::ternary_codes[1], *codes) != std::end(grid::ternary_codes[1]); }
 
@@ -236,7 +250,7 @@ struct Iq1S {
       const unsigned word = load_as<std::uint16_t>(p + 34 + 2 * g);
       for (int i = 4 * g; i < 4 * g + 4; ++i) {
         const unsigned index = byte_at(p + 2, i) | (word >> i % 4 * 3 & 7u) << 8;
-        put_ternary_eighths(codes + 8 * i, iq1_s_codes[index], word >> 15 != 0);
+        put_eight(codes + 8 * i, iq1_s_eighths[index].codes(word >> 15 != 0));
       }
       set_odd_scale<Format>(sides[g], unit, word >> 12 & 7u);
     }
@@ -263,7 +277,7 @@ struct Iq1M {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     for (int i = 0; i < 32; ++i) {
       const unsigned high = nibble_at(p + 32, i);
-      put_ternary_eighths(codes + 8 * i, iq1_s_codes[byte_at(p, i) | (high & 7u) << 8], high >> 3 != 0);
+      put_eight(codes + 8 * i, iq1_s_eighths[byte_at(p, i) | (high & 7u) << 8].codes(high >> 3 != 0));
     }
     const auto word = [&](int i) { return unsigned{load_as<std::uint16_t>(p + 48 + 2 * i)}; };
     unsigned d = 0;
