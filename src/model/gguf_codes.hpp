@@ -322,12 +322,13 @@ struct Q3K {
   static void read(const std::byte* p, std::int8_t* codes, GroupSide* sides) noexcept {
     read_pairs(p + 32, codes);
     add_fields<1>(p, 2, codes);
+    std::int8_t numbers[16];
+    read_nibbles(p + 96, 8, numbers);
+    const auto high = load_as<std::uint32_t>(p + 104);
+    const std::uint64_t pairs = std::uint64_t{high} | std::uint64_t{high >> 2} << 32;
+    for (int i = 0; i < 2; ++i) add_eight(numbers + 8 * i, (pairs >> 4 * i & eight_of(3)) << 4);
     const float unit = half_at(p + 108);
-    for (int g = 0; g < 16; ++g) {
-      const unsigned low = byte_at(p + 96, g % 8) >> g / 8 * 4 & 15u;
-      const unsigned high = byte_at(p + 104, g % 4) >> g / 4 * 2 & 3u;
-      set_side<Format>(sides[g], unit, static_cast<int>(low | high << 4) - 32);
-    }
+    for (int g = 0; g < 16; ++g) set_side<Format>(sides[g], unit, numbers[g] - 32);
   }
   static void write(const std::int8_t* codes, const GroupSide* sides, std::byte* p) noexcept {
     write_pairs(codes, p + 32);
