@@ -68,8 +68,7 @@ void Scheduler::Text::want_states(Engine::Sequence& part) {
 void Scheduler::Text::forget_guesses() {
   if (guesses.tokens.empty()) return;
   guesses = {};
-  Session::State& s = *session->state_;
-  s.rewind(std::min(s.sequence.tokens(), std::ssize(s.tokens) - 1));
+  session->state_->forget_unconfirmed();
 }
 
 Engine::Sequence Scheduler::Text::next_token() {

@@ -92,6 +92,8 @@ struct Session::State {
   void prepare(const Speculation& speculation);
   /// Takes the sequence back to its first `count` tokens at most.
   void rewind(std::int64_t count);
+  /// Of a pass over guesses keeps what was confirmed, which is all that the session holds; the token drawn last waits, unless logits are known.
+  void forget_unconfirmed() { rewind(std::ssize(tokens) - (logits.empty() ? 1 : 0)); }
   /// What a smaller model finds most probable after a text, and the session that follows the text with it.
   struct Drafting {
     State* draft = nullptr;

@@ -177,9 +177,14 @@ bool TextRange::speculate() {
   const auto vocab = static_cast<std::size_t>(s.model().config().vocab);
   std::vector<float> logits(waiting.size() * vocab);
   const Stopwatch pass;
-  s.read(waiting, 0, [&](std::int64_t index, std::span<const float> row) {
-    std::copy(row.begin(), row.end(), logits.begin() + index * static_cast<std::int64_t>(vocab));
-  });
+  try {
+    s.read(waiting, 0, [&](std::int64_t index, std::span<const float> row) {
+      std::copy(row.begin(), row.end(), logits.begin() + index * static_cast<std::int64_t>(vocab));
+    });
+  } catch (...) {
+    s.forget_unconfirmed();  // a callback can throw when all is read
+    throw;
+  }
   s.policy.passed(static_cast<int>(waiting.size()), pass.seconds());
   confirm(guesses.kind, guesses.tokens, logits, [](std::span<const float>) {});
   return true;
@@ -190,8 +195,6 @@ bool TextRange::speculate() {
 void TextRange::confirm(int kind, std::span<const TokenId> guesses, std::span<const float> logits, FunctionRef<void(std::span<const float>)> drawn) {
   Session::State& s = *session_->state_;
   const auto vocab = static_cast<std::size_t>(s.model().config().vocab);
-  // The state keeps what was confirmed; the token drawn last waits, unless the model ended.
-  const auto forget_the_rest = [&] { s.rewind(static_cast<std::int64_t>(s.tokens.size()) - (s.logits.empty() ? 1 : 0)); };
   std::size_t right = 0;
   try {
     while (true) {
@@ -205,10 +208,10 @@ void TextRange::confirm(int kind, std::span<const TokenId> guesses, std::span<co
       ++right;
     }
   } catch (...) {
-    forget_the_rest();
+    s.forget_unconfirmed();
     throw;
   }
-  forget_the_rest();
+  s.forget_unconfirmed();
   s.policy.checked(kind, static_cast<int>(guesses.size()), static_cast<int>(right));
   stats_.guessed_tokens += std::ssize(guesses);
   stats_.right_guesses += static_cast<std::int64_t>(right);

@@ -296,6 +296,47 @@ TEST_CASE("reading tells how far it is, and stops when asked to, leaving the ses
   CHECK(logits_of(session) == logits_of(whole));
 }
 
+TEST_CASE("what ends a pass over guesses after it read them leaves the session as it was") {
+  const GenerateOptions greedy{.max_tokens = 40, .sampling = {.temperature = 0}, .ignore_end = true};
+  Session plain(model_of("int4"), {.context = 200});
+  const std::string expected = plain.stream(prompt, greedy).text();
+  Session draft(model_of("int4"), {.context = 200});  // whose guesses are right
+  bool throws = false, threw = false;
+  Session session(model_of("int4"), {.context = 200, .progress = [&](std::int64_t read, std::int64_t total) {
+                                       if (throws && read == total) throw std::runtime_error("mine");
+                                       return true;
+                                     }});
+  GenerateOptions guessing = greedy;
+  guessing.speculation.draft = &draft;
+  TextRange range = session.stream(prompt, guessing);
+  std::string text;
+  int thrown = 0;
+  for (bool ended = false; !ended;) {
+    throws = !std::exchange(threw, false);
+    const std::vector<TokenId> before(session.tokens().begin(), session.tokens().end());
+    try {
+      const std::optional<std::string_view> piece = range.next();
+      ended = !piece;
+      text += piece.value_or("");
+    } catch (const std::runtime_error& error) {
+      REQUIRE(std::string(error.what()) == "mine");
+      ++thrown;
+      // A copy of it goes on with another text.
+      REQUIRE(std::ranges::equal(session.tokens(), before));
+      Session copy = session.fork(), fresh(model_of("int4"), {.context = 200});
+      throws = false;
+      const std::vector<TokenId> more = tokens_of(" and then");
+      copy.prefill(std::span<const TokenId>(more));
+      fresh.prefill(std::span<const TokenId>(before));
+      fresh.prefill(std::span<const TokenId>(more));
+      CHECK(logits_of(copy) == logits_of(fresh));
+      threw = true;
+    }
+  }
+  CHECK(text == expected);
+  CHECK(thrown > 0);  // the first pass over guesses is always tried, later ones by time
+}
+
 TEST_CASE("the context is a limit: generation ends there, longer prompts are refused whole") {
   const auto ids = tokens_of(prompt);
   Session session(model_of("int4"), {.context = static_cast<std::int64_t>(ids.size()) + 5});
