@@ -202,6 +202,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::final_softcap: return c.scales.final_softcap;
     case Field::embedding_scale: return c.scales.embedding;
     case Field::residual_scale: return c.scales.residual;
+    case Field::depth_scale: return c.scales.residual * std::sqrt(static_cast<double>(c.layers));
     case Field::attention_scale: return c.scales.attention;
     case Field::attention_scalar: {
       if (c.scales.attention == 0) return c.head_dim;
@@ -212,6 +213,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::temperature_scale: return c.temperature.scale > 0 ? FieldValue(c.temperature.scale) : FieldValue();
     case Field::logit_scale: return 1 / c.scales.logits;
     case Field::logit_factor: return c.scales.logits;
+    case Field::base_dim: return c.scales.logits * static_cast<double>(c.dim);
     case Field::attention_in_scale: return c.scales.attention_in;
     case Field::attention_out_scale: return c.scales.attention_out;
     case Field::key_scale: return c.scales.keys;

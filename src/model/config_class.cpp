@@ -45,7 +45,8 @@ bool is_without_head(const ArchSpec& arch, std::string_view name) {
 
 /// Whether a class is one of an architecture's.
 bool is_class_of(const ArchSpec& arch, std::string_view name) {
-  return arch.hf_class == name || (arch.older_class == name && !name.empty()) || is_without_head(arch, name);
+  const bool is_same = std::ranges::find(arch.same_classes, name) != arch.same_classes.end();
+  return arch.hf_class == name || (arch.older_class == name && !name.empty()) || is_same || is_without_head(arch, name);
 }
 
 }  // namespace

@@ -211,15 +211,17 @@ double positive_or(const Source& source, Field field, double otherwise) {
 /// What a few models multiply by. 0, or nothing, stands for what others do.
 void read_scales(const Source& source, ModelConfig& c) {
   const auto scale = [&](Field field, double otherwise) {
+    if (const ConfigKey* key = c.arch->find(field); key != nullptr && key->otherwise != 0) otherwise = key->otherwise;
     const double value = source.number(field).value_or(0);
     return value == 0 ? otherwise : positive_or(source, field, otherwise);
   };
   ModelScales& s = c.scales;
   s.embedding = scale(Field::embedding_scale, c.arch->scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1);
-  s.residual = scale(Field::residual_scale, 1);
+  const auto layers = static_cast<double>(c.layers), dim = static_cast<double>(c.dim);
+  s.residual = scale(Field::residual_scale, scale(Field::depth_scale, std::sqrt(layers)) / std::sqrt(layers));
   s.attention = scale(Field::attention_scale, c.arch->attention_scale);
   if (const double scalar = scale(Field::attention_scalar, 0); scalar > 0 && scalar != static_cast<double>(c.head_dim)) s.attention = 1 / std::sqrt(scalar);
-  s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, 1);
+  s.logits = scale(Field::logit_factor, 1) / scale(Field::logit_scale, dim / scale(Field::base_dim, dim));
   s.attention_in = scale(Field::attention_in_scale, 1);
   s.attention_out = scale(Field::attention_out_scale, 1);
   s.keys = scale(Field::key_scale, 1);

@@ -71,6 +71,13 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::mimo_v2, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
       {&archs::mimo_v2, "rope of layers with a window", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
       {&archs::mimo_v2, "selection bias", filled("e_score_correction_bias", 0)},
+      {&archs::exaone, "norms before MLPs", filled("post_attention_layernorm.weight", 0.5F)},
+      {&archs::internlm2, "keys", filled("k_proj.weight", 0.1F)},
+      {&archs::minicpm, "scale of the embedding", [](reference::Transformer& r) { r.embedding_scale = 1; }},
+      {&archs::minicpm, "scale of what halves add", [](reference::Transformer& r) { r.residual_scale = 1; }},
+      {&archs::minicpm, "scale of logits", [](reference::Transformer& r) { r.logit_scale = 1; }},
+      {&archs::deepseek_moe, "shared experts", filled("mlp.shared_expert.down_proj.weight", 0)},
+      {&archs::deepseek_moe, "weights of the chosen as they are", [](reference::Transformer& r) { r.router.renormalize = true; }},
       {&archs::bitnet, "norm before o", without("attn_sub_norm.weight")},
       {&archs::bitnet, "norm before down", without("ffn_sub_norm.weight")},
       {&archs::bitnet, "squared ReLU", [](reference::Transformer& r) { r.activation = reference::silu; }},
@@ -153,6 +160,45 @@ TEST_CASE("Llama with biases of MLPs says so in folders, and is known by them in
   CHECK(Checkpoint::open(folder / "m.gguf").config().arch == &archs::llama_biased);
   compress_file(Checkpoint::open(folder / "m.gguf"), folder / "written", recipe::rtn("f32"), Target::safetensors);
   CHECK(Json::parse(read_text_file(folder / "written" / "config.json"), "config.json")["mlp_bias"] == true);
+}
+
+TEST_CASE("classes that compute what Llama does under its names are read as Llama") {
+  TinyModel tiny{.arch = &archs::llama, .biases = true};
+  tiny.make();
+  const auto tokens = some_tokens(20);
+  const std::vector<float> logits = folder_logits(tiny, tokens);
+  for (const std::string_view name : archs::llama.same_classes) {
+    CAPTURE(std::string(name));
+    tiny.config["architectures"] = Json::array({Json(name)});
+    tiny.config["model_type"] = "another";
+    CHECK(folder_logits(tiny, tokens) == logits);
+    tiny.config["mlp_bias"] = true;
+    CHECK(parse_hf_config(tiny.config.dump(), "config.json").arch == &archs::llama_biased);
+    tiny.config["mlp_bias"] = false;
+  }
+}
+
+TEST_CASE("MiniCPM's scales are made of what folders say, and of what the first models had where GGUF files say nothing") {
+  TinyModel tiny{.arch = &archs::minicpm};
+  tiny.make();
+  tiny.config["scale_emb"] = 3.0, tiny.config["scale_depth"] = 2.0, tiny.config["dim_model_base"] = 9.0;
+  const ModelConfig config = parse_hf_config(tiny.config.dump(), "config.json");
+  CHECK(config.scales.embedding == 3);
+  CHECK(config.scales.residual == doctest::Approx(2 / std::sqrt(static_cast<double>(tiny.layers))));
+  CHECK(config.scales.logits == doctest::Approx(9.0 / static_cast<double>(tiny.dim)));
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  std::string bytes = read_file(folder / "m.gguf");
+  for (const char* name : {"minicpm.embedding_scale", "minicpm.residual_scale", "minicpm.logit_scale"}) {
+    const std::size_t key = bytes.find(name);
+    REQUIRE(key != std::string::npos);
+    bytes[key] = 'M';  // a key that nobody knows
+  }
+  write_file(folder / "m.gguf", bytes);
+  const ModelScales scales = Checkpoint::open(folder / "m.gguf").config().scales;
+  CHECK(scales.embedding == 12);
+  CHECK(scales.residual == doctest::Approx(1.4 / std::sqrt(static_cast<double>(tiny.layers))));
+  CHECK(scales.logits == doctest::Approx(256.0 / static_cast<double>(tiny.dim)));
 }
 
 TEST_CASE("experts of Cohere2-MoE may be scored by sigmoid, and files say so") {

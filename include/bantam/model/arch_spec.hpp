@@ -108,11 +108,13 @@ enum class Field : std::uint8_t {
   final_softcap,
   embedding_scale,
   residual_scale,
+  depth_scale,      ///< the same times sqrt(layers) (MiniCPM)
   attention_scale,  ///< of scores, in the place of 1 / sqrt(head_dim)
   attention_scalar,  ///< what the scale of scores is 1 / sqrt() of
   temperature_scale,  ///< of queries: nn::Temperature
   logit_scale,      ///< logits are divided by it
   logit_factor,     ///< or multiplied
+  base_dim,         ///< the same times dim (MiniCPM)
   attention_in_scale,  ///< ModelScales' of what is inside of blocks
   attention_out_scale,
   key_scale,
@@ -154,7 +156,7 @@ struct ConfigKey {
   Field field{};
   std::string_view hf{};
   std::string_view gguf{};
-  double otherwise = 0;  ///< what holds where config.json does not say, if it is not 0
+  double otherwise = 0;  ///< what holds where config.json does not say, if it is not 0; of scales, where GGUF files do not, either
   std::string_view other = {};  ///< what some configs call it, older or newer ones
 };
 
@@ -280,6 +282,7 @@ struct ArchSpec {
   std::string_view name;      ///< "llama": config.json's model_type
   std::string_view hf_class;  ///< "LlamaForCausalLM"
   std::string_view older_class = {};  ///< of the same models' older configs
+  std::span<const std::string_view> same_classes = {};  ///< of other families that compute the same, under the same names
   std::string_view paper;
   std::string_view gguf = {};  ///< GGUF's general.architecture; empty: the name. Several that share it differ in whether they have experts
   std::string_view gguf_mark = {};  ///< a tensor of its GGUF files that those of others with the name lack

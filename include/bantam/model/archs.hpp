@@ -16,6 +16,7 @@
 #include "bantam/model/archs/dots1.hpp"
 #include "bantam/model/archs/ernie4_5_moe.hpp"
 #include "bantam/model/archs/eurobert.hpp"
+#include "bantam/model/archs/exaone.hpp"
 #include "bantam/model/archs/exaone4.hpp"
 #include "bantam/model/archs/falcon.hpp"
 #include "bantam/model/archs/falcon_h1.hpp"
@@ -35,6 +36,7 @@
 #include "bantam/model/archs/granite_moe.hpp"
 #include "bantam/model/archs/granite_swa.hpp"
 #include "bantam/model/archs/hunyuan_moe.hpp"
+#include "bantam/model/archs/internlm2.hpp"
 #include "bantam/model/archs/jais2.hpp"
 #include "bantam/model/archs/kimi_linear.hpp"
 #include "bantam/model/archs/laguna.hpp"
@@ -43,6 +45,7 @@
 #include "bantam/model/archs/llama4.hpp"
 #include "bantam/model/archs/mamba2.hpp"
 #include "bantam/model/archs/mimo_v2.hpp"
+#include "bantam/model/archs/minicpm.hpp"
 #include "bantam/model/archs/minimax_m2.hpp"
 #include "bantam/model/archs/mistral.hpp"
 #include "bantam/model/archs/mistral3.hpp"
@@ -96,6 +99,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::olmo, &archs::afmoe, &archs::mistral4, &archs::deepseek_v32, &archs::glm_moe_dsa,
                                                     &archs::cohere2_moe, &archs::granite_swa, &archs::granite_moe_swa, &archs::apertus, &archs::laguna, &archs::gpt_neo, &archs::bitnet,
                                                     &archs::granite_moe_shared, &archs::gemma4_12b, &archs::bailing_moe, &archs::bailing_moe_v2, &archs::mimo_v2,
+                                                    &archs::exaone, &archs::internlm2, &archs::minicpm, &archs::deepseek_moe,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

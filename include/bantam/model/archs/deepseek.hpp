@@ -1,8 +1,9 @@
-// DeepSeek V2 (and Lite), V3 and R1, Kimi K2, GLM-4.7-Flash: latent attention, experts beside shared ones, the first layers dense.
+// DeepSeekMoE 16B, whose attention is Llama's; DeepSeek V2 (and Lite), V3 and R1, Kimi K2, GLM-4.7-Flash: latent attention, experts beside shared ones, the first layers dense.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
 #include "bantam/model/archs/nextn.hpp"
+#include "bantam/model/archs/shared_experts.hpp"
 
 namespace bantam::inline v0::archs {
 
@@ -99,6 +100,29 @@ inline constexpr ArchSpec glm4_moe_lite{
     .tensors = llama_tensors,
     .more_tensors = deepseek_tensors,
     .more_config = deepseek_config,
+};
+
+inline constexpr ConfigKey deepseek_moe_config[] = {
+    {Field::experts, "n_routed_experts", "expert_count"},
+    {Field::experts_used, "num_experts_per_tok", "expert_used_count"},
+    {Field::expert_ffn, "moe_intermediate_size", "expert_feed_forward_length"},
+    {Field::shared_experts, "n_shared_experts", "expert_shared_count"},
+    {Field::dense_layers, "first_k_dense_replace", "leading_dense_block_count"},
+    {Field::router_scale, "", "expert_weights_scale"},
+};
+inline constexpr ConfigChoice deepseek_moe_choices[] = {{"moe_layer_freq", 1, 1, true}, {"scoring_func", 0, 1, false, "softmax"}, {"attention_bias", 0, 0}};
+
+/// DeepSeekMoE 16B.
+inline constexpr ArchSpec deepseek_moe{
+    .name = "deepseek",
+    .hf_class = "DeepseekForCausalLM",
+    .paper = "arXiv:2401.06066",
+    .gguf_pairs = nn::RopePairs::adjacent,
+    .choices = deepseek_moe_choices,
+    .config = llama_config,
+    .tensors = llama_tensors,
+    .more_tensors = shared_experts_tensors,
+    .more_config = deepseek_moe_config,
 };
 
 /// GGUF files count all layers of a model without experts as DeepSeek's first, dense ones.

@@ -50,9 +50,13 @@ inline constexpr TensorKey llama_biases[] = {
 
 inline constexpr ConfigChoice llama_choices[] = {{"mlp_bias", 0, 0}}, llama_biased_choices[] = {{"mlp_bias", 1, 0}};
 
+/// InternLM 1 has biases of q, k, v and o, as Llama may have.
+inline constexpr std::string_view llama_classes[] = {"InternLMForCausalLM", "InternLM3ForCausalLM", "XverseForCausalLM", "AquilaForCausalLM"};
+
 inline constexpr ArchSpec llama{
     .name = "llama",
     .hf_class = "LlamaForCausalLM",
+    .same_classes = llama_classes,
     .paper = "arXiv:2302.13971, arXiv:2407.21783",
     .gguf_pairs = nn::RopePairs::adjacent,
     .choices = llama_choices,
@@ -83,6 +87,7 @@ inline constexpr ArchSpec helium = [] {
   ArchSpec spec = llama;
   spec.name = "helium";
   spec.hf_class = "HeliumForCausalLM";
+  spec.same_classes = {};
   spec.paper = "https://huggingface.co/kyutai/helium-1-2b";
   spec.pairs = nn::RopePairs::adjacent;
   spec.default_norm_eps = 1e-8;
@@ -95,6 +100,7 @@ inline constexpr ArchSpec cwm = [] {
   ArchSpec spec = llama;
   spec.name = "cwm";
   spec.hf_class = "CwmForCausalLM";
+  spec.same_classes = {};
   spec.paper = "arXiv:2510.02387";
   spec.gguf_pairs = spec.pairs;
   spec.default_norm_eps = 1e-5;
