@@ -1,10 +1,12 @@
-// How close the tile of each format comes to the loop of dot products alone, on one thread.
+// How close the tile of each format comes to the loop of dot products alone, on one thread, and to what memory gives.
 //
-//   bench_tiles [--rounds N] [--seconds S] [--tokens N] [FORMAT...]
+//   bench_tiles [--rounds N] [--seconds S] [--tokens N] [--threads N] [--cache-only] [FORMAT...]
 //
-// Both run in alternation, so that a clock or a neighbor slows both; the figures are medians of the rounds' ratios.
-//   prefill  N tokens, 120, by a matrix that fits the second-level cache: integer products, as a share of the pure loop's
-//   decode   1 token by a matrix that fits the second-level cache: what is left for memory to be slower than
+// What is compared runs in alternation, so that a clock or a neighbor slows both; the figures are medians of the rounds, and of their ratios.
+//   prefill      N tokens, 120, by a matrix that fits the second-level cache: integer products, as a share of the pure loop's
+//   from cache   1 token by a matrix that fits the second-level cache: what is left for memory to be slower than
+//   from memory  1 token by matrices of 4096 x 4096 that no cache holds, on one thread and on N, all cores, as a share of what a loop of
+//                loads reads then. Weights are fetched to the first-level cache: a session measures whether the second is better
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +16,7 @@
 #include "bantam/core/median.hpp"
 #include "bantam/core/stopwatch.hpp"
 #include "bantam/nn/linear.hpp"
+#include "bantam/session/machine.hpp"
 #include "bantam/tensor/random.hpp"
 
 namespace {
@@ -63,10 +66,25 @@ class Product {
   std::vector<float> out_;
 };
 
+/// Rates of some rounds, and what they are shares of.
+struct Rates {
+  std::vector<double> each, shares;
+
+  void add(double rate, double limit) {
+    each.push_back(rate);
+    shares.push_back(rate / limit);
+  }
+  /// "12.3 | 87 %"
+  void print(int decimals) const { std::printf(" %.*f | %.0f %% |", decimals, bantam::median(each), 100 * bantam::median(shares)); }
+};
+
+constexpr std::int64_t size_in_memory = 4096;
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 5;
+  int rounds = 5, threads = 0;
+  bool from_memory = true;
   std::int64_t tokens = 120;
   double seconds = 0.1;
   std::vector<std::string> names;
@@ -78,29 +96,44 @@ int main(int argc, char** argv) {
       seconds = std::atof(argv[++i]);
     } else if (argument == "--tokens" && i + 1 < argc) {
       tokens = std::max(1, std::atoi(argv[++i]));
+    } else if (argument == "--threads" && i + 1 < argc) {
+      threads = std::max(1, std::atoi(argv[++i]));
+    } else if (argument == "--cache-only") {
+      from_memory = false;
     } else if (argument.starts_with("-")) {
-      std::fprintf(stderr, "usage: bench_tiles [--rounds N] [--seconds S] [--tokens N] [FORMAT...]\n");
+      std::fprintf(stderr, "usage: bench_tiles [--rounds N] [--seconds S] [--tokens N] [--threads N] [--cache-only] [FORMAT...]\n");
       return 2;
     } else {
       names.push_back(argument);
     }
   }
   const bantam::KernelTable& kernels = bantam::kernels_in_use();
-  std::printf("%s, one thread\n\n| format | bits | prefill, Gop/s | of the dot products | decode, GB/s |\n|---|---|---|---|---|\n", kernels.name);
+  threads = bantam::Team(threads).size();
+  std::printf("%s, one thread\n\n| format | bits | prefill, Gop/s | of the dot products | one token from cache, GB/s |", kernels.name);
+  if (from_memory) std::printf(" from memory | of the loads |");
+  if (from_memory && threads > 1) std::printf(" on %d threads | of the loads |", threads);
+  std::printf("\n|---|---|---|---|---|%s%s\n", from_memory ? "---|---|" : "", from_memory && threads > 1 ? "---|---|" : "");
   for (const bantam::FormatInfo& format : bantam::formats()) {
     if (!names.empty() && std::ranges::find(names, format.name) == names.end()) continue;
     Product prefill(format, tokens);
     Product decode(format, 1);
-    std::vector<double> speed, share, stream;
+    Rates tile, one, all;
+    std::vector<double> cached;
     for (int round = 0; round < rounds; ++round) {
       const std::int64_t loops = 10000;
       const double pure = rate(static_cast<double>(kernels.int8_rate(loops)), seconds, [&] { (void)kernels.int8_rate(loops); });
-      speed.push_back(rate(prefill.operations(), seconds, prefill));
-      share.push_back(speed.back() / pure);
-      stream.push_back(rate(decode.bytes(), seconds, decode));
+      tile.add(rate(prefill.operations(), seconds, prefill) / 1e9, pure / 1e9);
+      cached.push_back(rate(decode.bytes(), seconds, decode) / 1e9);
+      if (!from_memory) continue;
+      one.add(bantam::measure_product_gb_s(format, size_in_memory, size_in_memory, 1), bantam::measure_read_gb_s(1));
+      if (threads > 1) all.add(bantam::measure_product_gb_s(format, size_in_memory, size_in_memory, threads), bantam::measure_read_gb_s(threads));
     }
-    std::printf("| %s | %.3f | %.0f | %.0f %% | %.1f |\n", std::string(format.name).c_str(), format.bits_per_weight, bantam::median(speed) / 1e9,
-                100 * bantam::median(share), bantam::median(stream) / 1e9);
+    std::printf("| %s | %.3f |", std::string(format.name).c_str(), format.bits_per_weight);
+    tile.print(0);
+    std::printf(" %.1f |", bantam::median(cached));
+    if (from_memory) one.print(1);
+    if (from_memory && threads > 1) all.print(1);
+    std::printf("\n");
     std::fflush(stdout);
   }
   return 0;
