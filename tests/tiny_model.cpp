@@ -260,6 +260,28 @@ void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
 }
 
 /// What config.json says of them.
+/// What was said of layers in the words that Step-3.5's folders are published with.
+void TinyModel::say_step_words() {
+  for (const char* usual : {"num_attention_heads_per_layer", "rope_parameters", "mlp_layer_types", "partial_rotary_factor"}) config[usual] = nullptr;
+  for (const char* list : {"rope_theta", "partial_rotary_factors", "layer_types", "swiglu_limits", "swiglu_limits_shared"}) config[list] = Json::array();
+  std::string sparse;
+  for (std::size_t i = 0; i < sizes.specs.size(); ++i) {
+    const LayerSpec& spec = sizes.specs[i];
+    const bool full = spec.window == 0;
+    const nn::RopeOptions& rope = full ? sizes.rope : *sizes.local_rope;
+    config["rope_theta"].push_back(rope.base);
+    config["partial_rotary_factors"].push_back(static_cast<double>(rope.dim) / static_cast<double>(head_dim));
+    config["layer_types"].push_back(full ? "full_attention" : "sliding_attention");
+    config["swiglu_limits"].push_back(spec.expert_limit > 0 ? Json(spec.expert_limit) : Json());
+    config["swiglu_limits_shared"].push_back(spec.mlp_limit);
+    if (full) config["num_attention_heads"] = sizes.heads_of(static_cast<std::int64_t>(i));
+    if (!full) config["attention_other_setting"] = {{"attention_type", "sliding_attention"}, {"num_attention_heads", sizes.heads_of(static_cast<std::int64_t>(i))}, {"num_attention_groups", spec.kv_heads}, {"head_dim", head_dim}};
+    if (spec.is_sparse()) sparse += message(sparse.empty() ? "" : ",", i);
+  }
+  config["moe_layers_enum"] = sparse;
+  config["yarn_only_types"] = Json::array({"full_attention"});
+}
+
 void TinyModel::say_full_layers() {
   if (!arch->full_heads_differ()) return;
   config["attention_k_eq_v"] = shares_values;
@@ -347,9 +369,11 @@ TinyModel& TinyModel::make() {
   }
   for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
   set_full_layers(specs);
+  for (std::size_t i = 0; arch->limits_gates && i < specs.size(); ++i) (i % 2 == 1 ? specs[i].expert_limit : specs[i].mlp_limit) = 0.25F;
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
-    sizes.local_rope = nn::RopeOptions{.dim = arch->proportional_rope || arch->find(Field::local_rope_dim) != nullptr ? head_dim : sizes.rope.dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
+    const std::int64_t local_dim = arch->halves_full_rope ? 2 * sizes.rope.dim : arch->proportional_rope || arch->find(Field::local_rope_dim) != nullptr ? head_dim : sizes.rope.dim;
+    sizes.local_rope = nn::RopeOptions{.dim = local_dim, .base = arch->find(Field::local_rope_base) != nullptr ? 300.0 : sizes.rope.base, .pairs = arch->pairs};
     // What turns the other layers differs in any case.
     if (arch->find(Field::local_rope_base) == nullptr) sizes.rope.scaling = nn::RopeScaling::yarn, sizes.rope.factor = 4, sizes.rope.original_context = 16;
   }
@@ -404,6 +428,7 @@ TinyModel& TinyModel::make() {
     for (const LayerSpec& spec : sizes.specs) config["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
   }
   say_full_layers();
+  if (arch->step_words) say_step_words();
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
@@ -571,6 +596,7 @@ GgufBuilder TinyModel::gguf() const {
   for_each_number([&](const ConfigKey& key, auto number) {
     const bool listed = (arch->full_layers_differ() && (key.field == Field::kv_heads || (key.field == Field::ffn && arch->full_heads_differ()))) || (key.field == Field::heads && !arch->heads_key.empty());
     if (key.gguf.empty() || listed || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
+    if (key.field == Field::rope_dim && arch->halves_full_rope) number *= 2;
     if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
     if (old && key.field == Field::latent_heads) number = static_cast<decltype(number)>(heads);
     if (old && key.field == Field::latent_key_dim) number = static_cast<decltype(number)>(head_dim);
@@ -597,6 +623,11 @@ GgufBuilder TinyModel::gguf() const {
     std::vector<std::int32_t> of_layers;
     for (std::int64_t i = 0; i < sizes.layers; ++i) of_layers.push_back(static_cast<std::int32_t>(sizes.heads_of(i)));
     b.key(message(name, ".attention.head_count"), of_layers);
+  }
+  if (arch->limits_gates) {
+    std::vector<float> of_experts, of_mlps;
+    for (const LayerSpec& spec : sizes.specs) of_experts.push_back(spec.expert_limit), of_mlps.push_back(spec.mlp_limit);
+    b.key(message(name, ".swiglu_clamp_exp"), of_experts).key(message(name, ".swiglu_clamp_shexp"), of_mlps);
   }
   if (arch->flags_windows) {
     std::vector<bool> windows, turned;
@@ -749,6 +780,12 @@ reference::Transformer TinyModel::reference() const {
   if (arch->class_activation == ClassActivation::relu) r.class_activation = [](double x) { return std::max(x, 0.0); };
   if (arch->class_activation == ClassActivation::gelu) r.class_activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
+  r.softplus_gates = arch->output_gate == nn::OutputGate::of_heads_softplus;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::string mlp = message("model.layers.", i, ".mlp.");
+    if (specs[i].mlp_limit > 0) r.weights[mlp + (specs[i].is_sparse() ? "shared_expert.limit" : "limit")] = {specs[i].mlp_limit};
+    for (std::int64_t e = 0; specs[i].expert_limit > 0 && e < specs[i].experts; ++e) r.weights[message(mlp, "experts.", e, ".limit")] = {specs[i].expert_limit};
+  }
   for (const LayerSpec& spec : specs) r.windows.push_back(spec.window);
   r.experts = sizes.router.experts, r.expert_ffn = expert_ffn, r.shared_ffn = 2 * expert_ffn;
   for (const LayerSpec& spec : specs) r.shared_ffn = spec.is_sparse() && spec.ffn > 0 ? spec.ffn : r.shared_ffn;

@@ -119,6 +119,7 @@ struct TinyModel {
   void set_kind(LayerSpec& spec, std::size_t i);
   void set_full_layers(std::vector<LayerSpec>& specs);
   void say_full_layers();
+  void say_step_words();
   /// Calls f(key, number) for what containers say in numbers.
   template <class F>
   void for_each_number(F&& f) const {

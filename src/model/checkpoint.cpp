@@ -129,6 +129,7 @@ void Checkpoint::find_tensors(const PackedFamily* family) {
   for (const CheckpointTensor& tensor : tensors_) {
     if (tensor.role != Role::rope_divisors) continue;
     config_.rope.divisors = load_vector(tensor);
+    config_.rope.divisors.resize(static_cast<std::size_t>(config_.rope.dim / 2));  // see gguf_rope_tensors()
     for (const float divisor : config_.rope.divisors) {
       if (divisor > 0 && std::isfinite(divisor)) continue;
       fail(Errc::corrupt, path_.string(), ": ", printable(tensor.source->parts()[0].entry->name), ": expected divisors above 0, found ", divisor);

@@ -166,6 +166,17 @@ void read_windows(const GgufFile& file, const std::string& prefix, const detail:
   c.set_layers(std::move(c.specs));
 }
 
+/// What gates of each layer stay below: one number, or a list, which may go on to layers that draft.
+void read_limits(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  for (const auto& [name, limit] : gguf_gate_limits) {
+    const std::string key = message(prefix, name), place = message(file.path().string(), ": ", key);
+    const std::vector<double>* const list = file.numbers(key);
+    const double one = list != nullptr ? 0 : file.number(key).value_or(0);
+    if (list != nullptr && std::ssize(*list) != c.layers && std::ssize(*list) != c.layers + c.drafting_layers) fail(Errc::corrupt, place, ": expected one number or ", c.layers, ", found ", list->size());
+    for (std::size_t i = 0; i < c.specs.size(); ++i) c.specs[i].*limit = detail::checked_limit(list != nullptr ? (*list)[i] : one, place);
+  }
+}
+
 /// How rope is stretched over longer texts.
 void read_scaling(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
   const std::string place = file.path().string();
@@ -214,6 +225,8 @@ void read_layer_ropes(const GgufFile& file, const std::string& prefix, const det
   if (!(local >= 0) || !std::isfinite(local)) fail(Errc::corrupt, source.place, ": ", source.key(Field::local_rope_base), ": expected a number above 0, found ", local);
   const std::int64_t local_dim = detail::extent_or(source, Field::local_rope_dim, c.rope.dim);
   if (local_dim > c.head_dim || local_dim % 2 != 0) fail(Errc::corrupt, source.place, ": ", source.key(Field::local_rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", local_dim);
+  if (arch.halves_full_rope && c.rope.dim % 4 != 0) fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected a multiple of 4, found ", c.rope.dim);
+  if (arch.halves_full_rope) c.rope.dim /= 2;
   detail::set_ropes(c, local, local_dim);
   if (!arch.rope_bases_key.empty()) {
     const std::vector<bool> turned = flags_of(file, prefix + "attention.rope_pattern", c);
@@ -257,6 +270,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     fail(Errc::unsupported, place, ": ", prefix, "use_parallel_residual: expected ", arch.parallel ? "true" : "false");
   }
   if (arch.has_experts()) read_router(file, prefix, c.router);
+  if (arch.limits_gates) read_limits(file, prefix, c);
   read_use(file, prefix, c);
   read_pooled_layers(file, prefix, c);
   if (arch.says_rope) c.has_rope = file.boolean(prefix + "rope.scaling.finetuned").value_or(true);

@@ -14,6 +14,7 @@
 #include "model/config_rope.hpp"
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
+#include "model/step_config.hpp"
 #include "text/json.hpp"
 
 namespace bantam::inline v0::detail {
@@ -141,9 +142,11 @@ struct Numbers {
 
 ModelConfig from_json(const Json& whole, const std::string& file) {
   std::string place = file;
-  const Json& json = text_part(parse_object(whole, file), place);
-  const bool is_part = &json != &whole;
-  const ArchSpec& arch = find_hf_arch(json, place, is_part);
+  const Json& said = text_part(parse_object(whole, file), place);
+  const bool is_part = &said != &whole;
+  const ArchSpec& arch = find_hf_arch(said, place, is_part);
+  const Json translated = arch.step_words ? in_usual_words(said, place) : Json();
+  const Json& json = arch.step_words ? translated : said;
   const RopeParameters ropes = rope_parameters_of(json);
   const Numbers numbers{json, place, arch, ropes, is_part};
   const Source source{.place = place,
@@ -178,6 +181,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   if (arch.norms_turned) c.norms_turned = flag_at(json, "use_qk_norm", place, true);
   if (arch.temperature.scale > 0) c.temperature = read_temperature(json, place, arch.temperature);
+  if (arch.limits_gates) read_limits(json, place, c);
   check_sparse_layers(json, place, c);
   check_router(c.router, place);
   check_rope(c.rope, place);

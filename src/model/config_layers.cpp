@@ -117,6 +117,19 @@ std::int64_t read_windows(const Json& json, const Source& source, ModelConfig& c
   return window;
 }
 
+void read_limits(const Json& json, const std::string& place, ModelConfig& c) {
+  for (const auto& [key, limit] : gate_limits) {
+    const Json* list = member(json, key);
+    if (list == nullptr) continue;
+    if (!list->is_array() || std::ssize(*list) < c.layers) fail(Errc::corrupt, place, ": ", key, ": expected a list of ", c.layers, " numbers, found ", list->is_array() ? message(list->size()) : std::string(list->type_name()));
+    for (std::size_t i = 0; i < c.specs.size(); ++i) {
+      const Json& said = (*list)[i];
+      if (!said.is_null() && !said.is_number()) fail(Errc::corrupt, place, ": ", key, "[", i, "]: expected a number or null, found ", printable(said.dump()));
+      c.specs[i].*limit = checked_limit(said.is_null() ? 0 : said.get<double>(), message(place, ": ", key, "[", i, "]"));
+    }
+  }
+}
+
 void check_sparse_layers(const Json& json, const std::string& place, const ModelConfig& c) {
   const std::string_view key = c.arch->sparse_layers_key;
   const Json* list = key.empty() ? nullptr : member(json, key);

@@ -313,6 +313,11 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   return c;
 }
 
+float checked_limit(double limit, const std::string& place) {
+  if (!(limit >= 0) || !std::isfinite(static_cast<float>(limit))) fail(Errc::corrupt, place, ": expected a number of at least 0, found ", limit);
+  return static_cast<float>(limit);
+}
+
 double unsaid_attention_scale(const ModelConfig& c) noexcept {
   if (c.arch->attention_scale > 0) return c.arch->attention_scale;
   if (c.arch->layers_scaled_by_dim != c.layers || c.dim / c.heads == c.head_dim) return 0;

@@ -53,6 +53,9 @@ struct Source {
   return c.window == 0 ? nn::LayerRope::model : c.window_of(layer) > 0 ? c.arch->window_rope : c.arch->full_rope;
 }
 
+/// A number that gates of a layer stay below (nn::MlpWeights::limit); 0: there is none. Throws corrupt.
+[[nodiscard]] float checked_limit(double limit, const std::string& place);
+
 /// The scale of scores that a GGUF file means; 0: 1 / sqrt(head_dim).
 [[nodiscard]] double unsaid_attention_scale(const ModelConfig& c) noexcept;
 /// Whether queries and keys are normed behind rope: no GGUF file says it, and llama.cpp knows Maverick by its experts.

@@ -81,14 +81,14 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::k_norm: return keys == 0 ? 0 : norms_whole_rows(c) ? keys : head_dim;
     case WeightAxis::bias_table: return c.relative_bias.buckets * heads;
     case WeightAxis::cross_heads: return c.has_source() && !spec.encodes ? heads * head_dim : 0;
-    case WeightAxis::rope_pairs: return c.rope.dim / 2;
+    case WeightAxis::rope_pairs: return c.rope.dim / (c.arch->halves_full_rope ? 1 : 2);
     case WeightAxis::q_rank: return spec.kv_heads > 0 ? c.q_rank : 0;
     case WeightAxis::kv_rank: return spec.kv_heads > 0 ? c.kv_rank : 0;
     case WeightAxis::latent: return c.kv_rank > 0 && spec.kv_heads > 0 ? c.kv_rank + c.rope.dim : 0;
     case WeightAxis::latent_queries: return extent_of(WeightAxis::heads, layer, c) * c.kv_rank;
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
     case WeightAxis::gates:
-      return c.arch->output_gate == nn::OutputGate::own ? heads * c.value_dim_of(spec) : c.arch->output_gate == nn::OutputGate::of_heads ? heads : 0;
+      return c.arch->output_gate == nn::OutputGate::own ? heads * c.value_dim_of(spec) : nn::is_of_heads(c.arch->output_gate) ? heads : 0;
     case WeightAxis::index_queries: return spec.kv_heads > 0 ? c.index.heads * c.index.dim : 0;
     case WeightAxis::index_dim: return spec.kv_heads > 0 ? c.index.dim : 0;
     case WeightAxis::index_heads: return spec.kv_heads > 0 ? c.index.heads : 0;

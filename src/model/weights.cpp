@@ -50,7 +50,11 @@ void complete(ModelWeights& w, const ModelConfig& config) {
   for (const LayerWeights& layer : w.drafting) count(layer);
 }
 
-void make_room(LayerWeights& layer, const LayerSpec& spec) { layer.experts.experts.resize(static_cast<std::size_t>(spec.experts)); }
+void make_room(LayerWeights& layer, const LayerSpec& spec) {
+  layer.mlp.limit = spec.mlp_limit;
+  layer.experts.experts.resize(static_cast<std::size_t>(spec.experts));
+  for (nn::MlpWeights& expert : layer.experts.experts) expert.limit = spec.expert_limit;
+}
 
 void make_room(ModelWeights& weights, const ModelConfig& config) {
   for (const LayerSpec& spec : config.specs) make_room(weights.layers.emplace_back(), spec);

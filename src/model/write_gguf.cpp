@@ -80,6 +80,12 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back(static_cast<std::int32_t>(listed_number(c, field, i)));
     file.key(message(prefix, name), std::span<const std::int32_t>(sizes));
   }
+  for (const auto& [name, limit] : gguf_gate_limits) {
+    if (!c.arch->limits_gates) break;
+    std::vector<float> limits;
+    for (const LayerSpec& spec : c.specs) limits.push_back(spec.*limit);
+    file.key(message(prefix, name), std::span<const float>(limits));
+  }
   if (!c.arch->flags_windows) return;
   std::vector<bool> windows;
   for (const LayerSpec& spec : c.specs) windows.push_back(spec.window > 0);
@@ -144,6 +150,7 @@ void refuse_others(const ModelConfig& c) {
   if (arch.temperature.scale > 0 && c.temperature != arch.temperature) no_words_for("a temperature other than the architecture's");
   if (arch.norms_turned && c.norms_turned != detail::gguf_norms_turned(c)) no_words_for("queries and keys without norms, or with norms in a model of 128 experts");
   if (arch.find(Field::embedding_scale) == nullptr && c.scales.embedding != (arch.scales_embedding ? std::sqrt(static_cast<double>(c.dim)) : 1)) no_words_for("a scale of the embedding");
+  if (arch.halves_full_rope && c.local_rope && c.local_rope->dim != 2 * c.rope.dim) no_words_for("a rope that turns another part of layers without a window than half of what it turns of the others");
   if (c.relative_bias.distance != arch.relative_bias.distance) no_words_for("biases by other distances than up to 128");
   if (c.recurrent.channel_decays && c.recurrent.value_heads != c.heads) no_words_for("other heads of delta nets than of attention");
   if (std::ranges::any_of(c.pooled_layers, [](const PooledLayer& layer) { return layer.has_bias || layer.is_tanh; })) no_words_for("layers behind pooling with a bias or a tanh");
@@ -158,6 +165,7 @@ void write_numbers(GgufWriter& file, const ModelConfig& c, const std::string& pr
       if (key.gguf.empty() || c.arch->find(key.field) != &key || of_each_layer(c, key.field)) continue;
       FieldValue value = value_of(c, key.field);
       if (key.field == Field::layers) value = std::get<std::int64_t>(*value) + std::ssize(c.drafting);
+      if (key.field == Field::rope_dim && c.arch->halves_full_rope) value = 2 * c.rope.dim;
       const std::string name = message(prefix, key.gguf);
       if (!value) continue;
       if (const auto* whole = std::get_if<std::int64_t>(&*value)) {
@@ -198,19 +206,24 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
 
 std::vector<std::pair<std::string, std::vector<float>>> gguf_rope_tensors(const ModelConfig& config) {
   if (config.rope.scaling == nn::RopeScaling::longrope) return {{"rope_factors_long.weight", config.rope.long_divisors}, {"rope_factors_short.weight", config.rope.divisors}};
+  std::vector<float> divisors;
+  // llama.cpp asks for as many as the rope of layers with a window has pairs, and reads half of them.
+  const auto whole = [&] {
+    if (config.arch->halves_full_rope) divisors.resize(static_cast<std::size_t>(config.rope.dim), 1);
+    return std::vector<std::pair<std::string, std::vector<float>>>{{"rope_freqs.weight", divisors}};
+  };
   if (config.rope.scaling != nn::RopeScaling::llama3) {
-    if (config.rope.divisors.empty()) return {};
-    return {{"rope_freqs.weight", config.rope.divisors}};
+    divisors = config.rope.divisors;
+    return divisors.empty() ? std::vector<std::pair<std::string, std::vector<float>>>() : whole();
   }
   nn::RopeOptions plain = config.rope;
   plain.scaling = nn::RopeScaling::none;
   plain.divisors.clear();
   const nn::Rope unscaled(plain), scaled(config.rope);
-  std::vector<float> divisors;
   for (std::size_t i = 0; i < unscaled.frequencies().size(); ++i) {
     divisors.push_back(static_cast<float>(unscaled.frequencies()[i] / scaled.frequencies()[i]));
   }
-  return {{"rope_freqs.weight", std::move(divisors)}};
+  return whole();
 }
 
 }  // namespace bantam::inline v0

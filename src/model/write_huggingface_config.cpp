@@ -6,6 +6,7 @@
 #include "model/config_words.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/sentence_modules.hpp"
+#include "model/step_config.hpp"
 #include "text/json.hpp"
 
 namespace bantam::inline v0 {
@@ -108,6 +109,11 @@ void write_layers(const ModelConfig& c, Json& json) {
     list(Field::ffn, &ModelConfig::ffn_of);
   }
   if (c.arch->trims_ffn) json["block_auto_adjust_ff_dim"] = false;
+  for (const auto& [key, limit] : gate_limits) {
+    if (!c.arch->limits_gates) break;
+    Json& limits = json[key] = Json::array();
+    for (const LayerSpec& spec : c.specs) limits.push_back(spec.*limit);
+  }
   if (!c.arch->names_feed_forwards) return;
   json["mlp_layer_types"] = Json::array();
   for (const LayerSpec& spec : c.specs) json["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
@@ -239,6 +245,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   }
   write_windows(c, json);
   write_rope(c, json);
+  if (c.arch->step_words) detail::put_step_words(c, json);
   if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
   return json.dump(2);
 }

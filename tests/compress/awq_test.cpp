@@ -132,7 +132,7 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
         expected_groups += (mixes && !beside && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + 2 * has_channels + (attends && (!layer.attention.o_norm.empty() || (!arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || layer.attention.v.rows() == layer.attention.o.columns())))) + has_space;
         // What a decoder asks an encoder, and what it takes of the answer.
         expected_groups += !layer.cross_norm.empty() + !layer.cross.o.empty();
-        expected_groups += (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty());
+        expected_groups += (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty() && layer.mlp.limit == 0);
         for (const InputGroup& group : input_groups()) {
           if (!can_fold(layer, group, *arch)) continue;
           const std::int64_t columns = first_of(layer, group)->columns();

@@ -27,7 +27,8 @@ std::string key_of(const ArchSpec& arch, Container container, Field field) {
 void restate(TinyModel& tiny) {
   for (const auto& list : {tiny.arch->config, tiny.arch->more_config}) {
     for (const ConfigKey& key : list) {
-      if (key.hf.empty() || tiny.arch->find(key.field) != &key) continue;
+      // Step-3.5's heads differ from layer to layer; nothing here changes them.
+      if (key.hf.empty() || key.field == Field::heads || tiny.arch->find(key.field) != &key) continue;
       if (const FieldValue value = value_of(tiny.sizes, key.field)) std::visit([&](auto number) { tiny.config[std::string(key.hf)] = number; }, *value);
     }
   }

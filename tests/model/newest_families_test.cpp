@@ -1,5 +1,6 @@
 // Families of 2025 and 2026 that are data, or nearly: each part counts; gates of heads' outputs, norms without weights, indexers that are kept.
 #include <cmath>
+#include <set>
 
 #include "bantam/compress/compress.hpp"
 #include "bantam/io/gguf.hpp"
@@ -78,6 +79,15 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::minicpm, "scale of logits", [](reference::Transformer& r) { r.logit_scale = 1; }},
       {&archs::deepseek_moe, "shared experts", filled("mlp.shared_expert.down_proj.weight", 0)},
       {&archs::deepseek_moe, "weights of the chosen as they are", [](reference::Transformer& r) { r.router.renormalize = true; }},
+      {&archs::step3p5, "gates of heads", filled("self_attn.gate_proj.weight", 0)},
+      {&archs::step3p5, "their sigmoid", [](reference::Transformer& r) { r.softplus_gates = true; }},
+      {&archs::step3p5, "limits of experts", [](reference::Transformer& r) { CHECK(std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("limit") && w.first.find("experts.") != std::string::npos; }) > 0); }},
+      {&archs::step3p5, "limits of the shared expert", without("shared_expert.limit")},
+      {&archs::step3p5, "limit of MLPs", without("layers.0.mlp.limit")},
+      {&archs::step3p5, "windows", [](reference::Transformer& r) { r.windows.clear(); }},
+      {&archs::step3p5, "rope of layers with a window", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
+      {&archs::step3p5, "selection bias", filled("e_score_correction_bias", 0)},
+      {&archs::step3p5, "norms of keys", filled("k_norm.weight", 0.5F)},
       {&archs::bitnet, "norm before o", without("attn_sub_norm.weight")},
       {&archs::bitnet, "norm before down", without("ffn_sub_norm.weight")},
       {&archs::bitnet, "squared ReLU", [](reference::Transformer& r) { r.activation = reference::silu; }},
@@ -199,6 +209,96 @@ TEST_CASE("MiniCPM's scales are made of what folders say, and of what the first 
   CHECK(scales.embedding == 12);
   CHECK(scales.residual == doctest::Approx(1.4 / std::sqrt(static_cast<double>(tiny.layers))));
   CHECK(scales.logits == doctest::Approx(256.0 / static_cast<double>(tiny.dim)));
+}
+
+/// What Step-3.5-Flash's folder says, with fewer and smaller layers.
+constexpr const char* step_config = R"({"architectures":["Step3p5ForCausalLM"],"model_type":"step3p5","hidden_size":256,"intermediate_size":512,
+  "num_hidden_layers":4,"num_attention_heads":8,"num_attention_groups":4,"head_dim":32,"vocab_size":1024,"max_seq_len":512,
+  "max_position_embeddings":512,"rms_norm_eps":1e-5,
+  "layer_types":["full_attention","sliding_attention","sliding_attention","sliding_attention","full_attention","sliding_attention"],
+  "sliding_window":64,"rope_theta":[5000000.0,10000.0,10000.0,10000.0,5000000.0,10000.0],
+  "rope_scaling":{"rope_type":"llama3","factor":2.0,"low_freq_factor":1.0,"high_freq_factor":32.0,"original_max_position_embeddings":256},
+  "yarn_only_types":["full_attention"],"partial_rotary_factors":[0.5,1.0,1.0,1.0,0.5,1.0],
+  "attention_other_setting":{"attention_type":"sliding_attention","num_attention_heads":12,"num_attention_groups":4,"head_dim":32,"true_head_dim":32},
+  "use_moe":true,"moe_num_experts":4,"moe_top_k":2,"moe_intermediate_size":64,"share_expert_dim":96,"moe_layer_offset":0,"moe_every_n_layer":1,
+  "moe_layers_enum":"2,3","moe_router_activation":"sigmoid","moe_router_scaling_factor":3.0,"use_moe_router_bias":true,"need_fp32_gate":true,
+  "norm_expert_weight":true,"use_qk_norm":true,"use_head_wise_attn_gate":true,"att_impl_type":"GQA","tie_word_embeddings":false,
+  "num_nextn_predict_layers":2,"use_rope_layers":[],"swiglu_limits":[0.0,0.0,7.0,null,0.0,0.0],
+  "swiglu_limits_shared":[0.0,0.0,0.0,16.0,0.0,0.0],"zero_centered":true,"sink":false})";
+
+TEST_CASE("Step-3.5's folders say layers, ropes and experts in words of their own") {
+  const auto check = [](const ModelConfig& c) {
+    CHECK(c.layers == 4);
+    for (std::int64_t i = 0; i < c.layers; ++i) {
+      CAPTURE(i);
+      CHECK(c.heads_of(i) == (i == 0 ? 8 : 12));
+      CHECK(c.kv_heads_of(i) == 4);
+      CHECK(c.window_of(i) == (i == 0 ? 0 : 64));
+      CHECK(c.layer(i).is_sparse() == (i >= 2));
+      CHECK(c.layer(i).rope == (i == 0 ? nn::LayerRope::model : nn::LayerRope::local));
+      CHECK(c.layer(i).expert_limit == (i == 2 ? 7 : 0));
+      CHECK(c.layer(i).mlp_limit == (i == 3 ? 16 : 0));
+    }
+    CHECK(c.layer(3).ffn == 96);
+    CHECK(c.rope.dim == 16);
+    CHECK(c.rope.base == 5000000);
+    CHECK(c.rope.scaling == nn::RopeScaling::llama3);
+    REQUIRE(c.local_rope.has_value());
+    CHECK(c.local_rope->dim == 32);
+    CHECK(c.local_rope->base == 10000);
+    CHECK(c.local_rope->scaling == nn::RopeScaling::none);
+    CHECK(c.router.scale == 3);
+  };
+  const ModelConfig config = parse_hf_config(step_config, "config.json");
+  CHECK(config.drafting_layers == 2);
+  check(config);
+  // It is written in the same words, and in no others for the same.
+  const std::string written = write_hf_config(config, "bfloat16");
+  check(parse_hf_config(written, "config.json"));
+  const Json said = Json::parse(step_config, "step"), again = Json::parse(written, "config.json");
+  for (const char* key : {"num_attention_heads", "num_attention_groups", "head_dim", "sliding_window", "moe_num_experts", "moe_top_k", "share_expert_dim", "moe_layers_enum", "moe_router_scaling_factor", "yarn_only_types", "moe_router_activation", "zero_centered"}) {
+    CAPTURE(std::string(key));
+    CHECK(again[key] == said[key]);
+  }
+  CHECK(again["rope_theta"] == Json({5000000.0, 10000.0, 10000.0, 10000.0}));
+  CHECK(again["partial_rotary_factors"] == Json({0.5, 1.0, 1.0, 1.0}));
+  CHECK(again["attention_other_setting"]["num_attention_heads"] == 12);
+  CHECK(again["rope_scaling"]["factor"] == 2.0);
+  CHECK(again["swiglu_limits"] == Json({0.0, 0.0, 7.0, 0.0}));
+  for (const char* usual : {"rope_parameters", "num_attention_heads_per_layer", "mlp_layer_types"}) CHECK(again[usual].is_null());
+  // And in transformers', which has numbers of its own for some.
+  Json newer;
+  const std::set<std::string_view> older = {"attention_other_setting", "num_attention_groups", "moe_num_experts", "moe_top_k", "moe_layers_enum", "rope_theta", "rope_scaling", "partial_rotary_factors"};
+  for (const auto& [key, value] : said.items()) {
+    if (!older.contains(key)) newer[key] = value;
+  }
+  newer["num_sliding_attention_heads"] = 12, newer["num_key_value_heads"] = 4, newer["n_routed_experts"] = 4, newer["num_experts_per_tok"] = 2;
+  newer["mlp_layer_types"] = Json::array({"dense", "dense", "sparse", "sparse"});
+  newer["rope_parameters"] = {{"full_attention", {{"rope_type", "llama3"}, {"rope_theta", 5000000.0}, {"partial_rotary_factor", 0.5}, {"factor", 2.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 32.0}, {"original_max_position_embeddings", 256}}},
+                              {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 1.0}}}};
+  check(parse_hf_config(newer.dump(), "config.json"));
+}
+
+TEST_CASE("what Step-3.5's configs cannot mean is refused in one line") {
+  const auto with = [](const char* key, const Json& value) {
+    Json json = Json::parse(step_config, "step");
+    json[key] = value;
+    return error_of([&] { (void)parse_hf_config(json.dump(), "config.json"); });
+  };
+  has(with("rope_theta", Json({5000000.0, 10000.0, 10000.0, 20000.0})), "config.json: rope_theta[3]: expected the 10000 of the layers like it, found 20000");
+  has(with("rope_theta", Json({5000000.0, 10000.0})), "config.json: rope_theta: expected a number for each of 4 layers, found 2");
+  has(with("yarn_only_types", Json::array({"sliding_attention"})), "config.json: yarn_only_types: expected [\"full_attention\"], found [\"sliding_attention\"]");
+  has(with("moe_layers_enum", "2,three"), "config.json: moe_layers_enum: expected numbers of layers with commas between, found three");
+  has(with("moe_layers_enum", Json({-1, 2})), "config.json: moe_layers_enum: expected numbers of layers, found others");
+  has(with("use_rope_layers", Json::array({true, false, true, true})), "config.json: use_rope_layers: expected that rope turns all layers, found [true,false,true,true]");
+  has(with("attention_other_setting", {{"attention_type", "full_attention"}}), "config.json: attention_other_setting: attention_type: expected sliding_attention, found full_attention");
+  has(with("attention_other_setting", {{"head_dim", 64}}), "config.json: attention_other_setting: head_dim: expected that of the other layers, found 64");
+  has(with("attention_other_setting", 3), "config.json: attention_other_setting: expected a JSON object, found number");
+  has(with("swiglu_limits", Json({1.0})), "config.json: swiglu_limits: expected a list of 4 numbers, found 1");
+  has(with("swiglu_limits", Json::array({0, 0, "much", 0})), "config.json: swiglu_limits[2]: expected a number or null, found");
+  has(with("swiglu_limits_shared", Json({0.0, -1.0, 0.0, 0.0})), "config.json: swiglu_limits_shared[1]: expected a number of at least 0, found -1");
+  has(with("moe_router_activation", "softmax"), "config.json: moe_router_activation: expected sigmoid of a model of type step3p5, found");
+  has(with("num_hidden_layers", 1e9), "config.json: num_hidden_layers: expected at most 100000, found 1000000000");
 }
 
 TEST_CASE("experts of Cohere2-MoE may be scored by sigmoid, and files say so") {

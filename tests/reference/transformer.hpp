@@ -56,6 +56,7 @@ struct Transformer {
   bool routes_inputs = false;       ///< routers read what the layer reads, before its norm (SmallThinker)
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
+  bool softplus_gates = false;      ///< of heads' outputs, in the place of sigmoids
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
   double attention_in = 1, attention_out = 1, key_scale = 1, space_in = 1, space_out = 1, gate_scale = 1, down_scale = 1;  ///< of Falcon-H1
   std::vector<double> space_scales = {1, 1, 1, 1, 1};  ///< of z, x, B, C and dt
@@ -522,7 +523,7 @@ struct Transformer {
       for (std::size_t i = 0; i < x.size(); ++i) {
         const bool of_heads = std::ssize(weights.at(at + "gate_proj.weight")) == count * dim;
         for (const double gate : projected(at + "gate_proj", x[i], of_heads ? count : count * of_values)) {
-          gates[i].insert(gates[i].end(), of_heads ? static_cast<std::size_t>(of_values) : 1, of_heads ? std::log1p(std::exp(gate)) : 1 / (1 + std::exp(-gate)));
+          gates[i].insert(gates[i].end(), of_heads ? static_cast<std::size_t>(of_values) : 1, softplus_gates ? std::log1p(std::exp(gate)) : 1 / (1 + std::exp(-gate)));
         }
       }
     }
@@ -581,12 +582,14 @@ struct Transformer {
     const Row up = product(at + "up_proj.weight", at + "up_proj.bias", x, width);
     const bool gated = weights.contains(at + "gate_proj.weight");
     Row gate = gated ? product(at + "gate_proj.weight", at + "gate_proj.bias", x, width) : up;
+    const auto limited = weights.find(at + "limit");
+    const double limit = limited == weights.end() ? INFINITY : static_cast<double>(limited->second[0]);
     for (std::size_t c = 0; c < gate.size(); ++c) {
       if (clamps) {
         const double g = std::min(gate[c], 7.0), u = std::clamp(up[c], -7.0, 7.0);
         gate[c] = g / (1 + std::exp(-1.702 * g)) * (u + 1);
       } else {
-        gate[c] = (weights.contains(at + "act_fn.alpha_p") ? curved(at + "act_fn.", gate[c]) : activation(gate[c] * gate_scale)) * (gated ? up[c] : 1) * down_scale;
+        gate[c] = std::min(weights.contains(at + "act_fn.alpha_p") ? curved(at + "act_fn.", gate[c]) : activation(gate[c] * gate_scale), limit) * (gated ? std::clamp(up[c], -limit, limit) : 1) * down_scale;
       }
     }
     if (weights.contains(at + "ffn_sub_norm.weight")) gate = rms_norm(gate, at + "ffn_sub_norm.weight");

@@ -349,6 +349,9 @@ struct ArchSpec {
   double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
+  bool limits_gates = false;      ///< files list what gates of each layer stay below: nn::MlpWeights::limit (Step-3.5)
+  bool step_words = false;        ///< config.json says layers, ropes and experts in words of its own: src/model/step_config.hpp
+  bool halves_full_rope = false;  ///< GGUF files say the rope of layers with a window, and in the others half as much of a head turns
   bool trims_ffn = false;         ///< config.json may say a width of which MLPs have two thirds, in whole blocks (LFM2)
   bool folds_scales = false;      ///< GGUF files have all scales in weights (Falcon-H1)
   double attention_scale = 0;     ///< of scores, where no file says it; 0: 1 / sqrt(head_dim)

@@ -35,6 +35,7 @@ struct LayerSpec {
   std::int64_t kv_layer = -1;  ///< the layer before it whose keys and values it reads; -1: it has its own
   bool encodes = false;        ///< of an encoder before a decoder
   bool shares_values = false;  ///< keys are values, too, before their norm and rope
+  float mlp_limit = 0, expert_limit = 0;  ///< nn::MlpWeights::limit of the MLP, or the shared expert, and of experts
   [[nodiscard]] bool has_feed_forward() const noexcept { return ffn > 0 || experts > 0; }
   [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
   bool operator==(const LayerSpec&) const = default;

@@ -130,6 +130,13 @@ enum class Gate : std::uint8_t { silu, gelu_tanh, gelu_erf, clamped_silu, relu, 
   return kernels.clamped_silu_mul;
 }
 
+/// out = act(gate) * up, (n) each; with a limit min(act(gate), limit) * min(max(up, -limit), limit) (Step-3.5). In place allowed; an `up` of null,
+/// without a limit alone, is none.
+inline void limited_gate(const KernelTable& kernels, Gate kind, const float* gate, const float* up, float limit, float* out, std::int64_t n) noexcept {
+  gated_kernel(kernels, kind)(gate, limit > 0 ? nullptr : up, out, n);
+  for (std::int64_t c = 0; limit > 0 && c < n; ++c) out[c] = std::min(out[c], limit) * std::min(std::max(up[c], -limit), limit);
+}
+
 /// out = act(gate) * up, elementwise, Gate::clamped_silu clamping both and adding 1 to `up`; an `up` without elements is none. gate, up, out: (tokens, ffn). arXiv:2002.05202.
 inline void gated_activation(TensorView<const float, 2> gate, TensorView<const float, 2> up, TensorView<float, 2> out, Gate kind) {
   detail::check_shape<const float, 2>("gated_activation", "gate", gate, out.shape());

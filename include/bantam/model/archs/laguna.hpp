@@ -39,7 +39,7 @@ inline constexpr ArchSpec laguna{
     .name = "laguna",
     .hf_class = "LagunaForCausalLM",
     .paper = "https://huggingface.co/poolside",
-    .output_gate = nn::OutputGate::of_heads,
+    .output_gate = nn::OutputGate::of_heads_softplus,
     .router = {.score = nn::RouterScore::sigmoid, .renormalize = true},
     .default_rope_base = 500000,
     .default_rope_part = 0.5,

@@ -65,7 +65,7 @@ class SelfAttention {
     q_.resize(tokens, s.heads * query_stride());
     if (splits_queries()) queries_.resize(tokens, s.heads * s.head_dim);
     if (options_.output_gate == OutputGate::own) gates_.resize(tokens, s.heads * value_dim());
-    if (options_.output_gate == OutputGate::of_heads) gates_.resize(tokens, s.heads);
+    if (is_of_heads(options_.output_gate)) gates_.resize(tokens, s.heads);
     k_.resize(tokens, s.kv_heads * s.head_dim);
     v_.resize(tokens, s.kv_heads * value_dim());
     attended_.resize(tokens, s.heads * value_dim());
@@ -168,12 +168,12 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   if (!w.o_norm.empty()) normalize_attended(pass, w);
 }
 
-/// attended *= sigmoid(gate), or softplus of the head's one gate, head by head.
+/// attended *= sigmoid(gate), or that or softplus of the head's one gate, head by head.
 inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   const std::int64_t d = value_dim();
   pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
-    if (options_.output_gate == OutputGate::of_heads) {
-      const float factor = softplus(gates_.row(t)[h]);
+    if (is_of_heads(options_.output_gate)) {
+      const float own = gates_.row(t)[h], factor = options_.output_gate == OutputGate::of_heads ? sigmoid(own) : softplus(own);
       for (std::int64_t i = 0; i < d; ++i) attended_.row(t)[h * d + i] *= factor;
       return;
     }

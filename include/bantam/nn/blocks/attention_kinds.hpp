@@ -21,8 +21,11 @@ enum class OutputGate : std::uint8_t {
   none,
   beside_queries,  ///< q has twice the rows: of each head its query, then its gate (Qwen3-Next)
   own,             ///< a matrix of its own, a row for each number of a head's output (AFMoE)
-  of_heads,        ///< the same with a row for each head, and softplus, log(1 + e^x), in the place of the sigmoid (Laguna)
+  of_heads,        ///< the same with a row for each head (Step-3.5)
+  of_heads_softplus,  ///< with softplus, log(1 + e^x), in the place of the sigmoid (Laguna)
 };
+/// Whether a gate is of all numbers of a head's output alike.
+[[nodiscard]] constexpr bool is_of_heads(OutputGate gate) noexcept { return gate == OutputGate::of_heads || gate == OutputGate::of_heads_softplus; }
 
 /// Which tokens of its sequence a token sees, in a layer without a window and with one of w tokens.
 enum class Sight : std::uint8_t {

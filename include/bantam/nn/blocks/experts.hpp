@@ -304,9 +304,10 @@ inline void Experts::hide(const Pass& pass, const ExpertsWeights& weights) noexc
   }
   for_visits(pass.team, [&](const Visit& visit) {
     float* hidden = hidden_.row(visit.row);
-    ops::gated_kernel(kernels_, gate_)(hidden, gated ? up_.row(visit.row) : nullptr, hidden, ffn);
+    const MlpWeights& expert = weights.experts[visit.expert];
+    ops::limited_gate(kernels_, gate_, hidden, gated ? up_.row(visit.row) : nullptr, expert.limit, hidden, ffn);
     hidden_.quantize_row(kernels_, visit.row);
-    hidden_.gather_row(kernels_, {&weights.experts[visit.expert].down}, visit.row);
+    hidden_.gather_row(kernels_, {&expert.down}, visit.row);
   });
 }
 

@@ -53,12 +53,12 @@ class Mlp {
       linear(pass, x, {{w.up, values_of(w.up_bias), hidden_.output()}});
     }
     const bool is_curve = gate_ == ops::Gate::xielu;
-    const auto gate = is_curve ? nullptr : ops::gated_kernel(kernels_, gate_);
     const Xielu curve = is_curve ? xielu_of(w) : Xielu();
     pass.for_parts(Work::gates, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
       float* hidden = hidden_.row(t) + begin;
       for (std::int64_t c = 0; gate_scale_ != 1 && c < end - begin; ++c) hidden[c] *= gate_scale_;
-      is_curve ? kernels_.xielu(hidden, curve, end - begin) : gate(hidden, gated ? up_.row(t) + begin : nullptr, hidden, end - begin);
+      const float* up = gated ? up_.row(t) + begin : nullptr;
+      is_curve ? kernels_.xielu(hidden, curve, end - begin) : ops::limited_gate(kernels_, gate_, hidden, up, w.limit, hidden, end - begin);
       if (w.down_norm.empty()) hidden_.quantize_part(kernels_, t, begin, end);
     });
     if (!w.down_norm.empty()) normalize_hidden(pass, w);

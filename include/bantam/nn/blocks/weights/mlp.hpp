@@ -12,6 +12,7 @@ struct MlpWeights {
   std::vector<float> gate_bias = {}, up_bias = {};  ///< (ffn)
   std::vector<float> down_bias = {};                ///< (dim)
   std::vector<float> down_norm = {};                ///< (ffn), of an RMS norm of what `down` reads; empty: there is none
+  float limit = 0;                                  ///< of ops::limited_gate(); 0: there is none
   std::vector<float> xielu_positive = {}, xielu_negative = {}, xielu_slope = {}, xielu_limit = {};  ///< (1) each, where the activation is ops::Gate::xielu
 };
 
