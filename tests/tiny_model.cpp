@@ -46,7 +46,7 @@ std::vector<float> for_gguf(const TensorId& id, const ModelConfig& sizes, const 
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) {
       float x = values[static_cast<std::size_t>(at(folder.rows, r) * columns + at(folder.columns, c))];
-      if (folder.is_log && !gguf.is_log) x = -std::exp(x);
+      if (folder.is_log && !gguf.is_log) x = gguf.is_negative ? std::exp(x) : -std::exp(x);
       out[static_cast<std::size_t>(at(gguf.rows, r) * columns + at(gguf.columns, c))] = x;
     }
   }
@@ -223,6 +223,7 @@ void TinyModel::set_kind(LayerSpec& spec, std::size_t i) {
   if (spec.mixer == MixerKind::short_convolution) return;
   if (spec.mixer == MixerKind::channel_delta) {
     // As many heads as attention has: GGUF files name one number.
+    if (arch->find(Field::decay_bound) != nullptr) sizes.decay_bound = -3;
     r = {.key_heads = heads, .value_heads = heads, .key_dim = key_dim, .value_dim = key_dim, .channels = 3 * heads * key_dim, .taps = taps, .channel_decays = true};
     return;
   }
@@ -369,7 +370,7 @@ TinyModel& TinyModel::make() {
   }
   for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
   set_full_layers(specs);
-  for (std::size_t i = 0; arch->limits_gates && i < specs.size(); ++i) (i % 2 == 1 ? specs[i].expert_limit : specs[i].mlp_limit) = 0.25F;
+  for (std::size_t i = 0; arch->limits_gates() && i < specs.size(); ++i) (i % 2 == 1 ? specs[i].expert_limit : specs[i].mlp_limit) = 0.25F;
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
     const std::int64_t local_dim = arch->halves_full_rope ? 2 * sizes.rope.dim : arch->proportional_rope || arch->find(Field::local_rope_dim) != nullptr ? head_dim : sizes.rope.dim;
@@ -428,6 +429,10 @@ TinyModel& TinyModel::make() {
     for (const LayerSpec& spec : sizes.specs) config["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
   }
   say_full_layers();
+  for (std::size_t number = 0; number < arch->limit_keys.size(); ++number) {
+    Json& limits = config[arch->limit_keys[number]] = Json::array();
+    for (const LayerSpec& spec : sizes.specs) limits.push_back(number == 0 ? spec.expert_limit : spec.mlp_limit);
+  }
   if (arch->step_words) say_step_words();
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
@@ -531,7 +536,7 @@ TinyTensor TinyModel::latent_tensor(const TinyTensor& k_b) const {
     const auto values = v_b->values.begin() + h * value_dim * kv_rank;
     both.values.insert(both.values.end(), values, values + value_dim * kv_rank);
   }
-  both.reference_name = both.name;
+  both.reference_name = name_from(archs::deepseek_k_b.name, k_b.own);
   return both;
 }
 
@@ -624,7 +629,7 @@ GgufBuilder TinyModel::gguf() const {
     for (std::int64_t i = 0; i < sizes.layers; ++i) of_layers.push_back(static_cast<std::int32_t>(sizes.heads_of(i)));
     b.key(message(name, ".attention.head_count"), of_layers);
   }
-  if (arch->limits_gates) {
+  if (arch->limits_gates()) {
     std::vector<float> of_experts, of_mlps;
     for (const LayerSpec& spec : sizes.specs) of_experts.push_back(spec.expert_limit), of_mlps.push_back(spec.mlp_limit);
     b.key(message(name, ".swiglu_clamp_exp"), of_experts).key(message(name, ".swiglu_clamp_shexp"), of_mlps);
@@ -780,6 +785,7 @@ reference::Transformer TinyModel::reference() const {
   if (arch->class_activation == ClassActivation::relu) r.class_activation = [](double x) { return std::max(x, 0.0); };
   if (arch->class_activation == ClassActivation::gelu) r.class_activation = [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); };
   r.clamps = arch->gate == ops::Gate::clamped_silu;
+  r.decay_bound = sizes.decay_bound;
   r.softplus_gates = arch->output_gate == nn::OutputGate::of_heads_softplus;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const std::string mlp = message("model.layers.", i, ".mlp.");
@@ -823,7 +829,7 @@ reference::Transformer TinyModel::reference() const {
   for (const TinyTensor& t : tensors) {
     if (t.name.empty()) continue;  // divisors: frequencies have them
     r.weights[t.reference_name.empty() ? t.name : t.reference_name] = t.values;
-    if (t.heads > 0 && t.fused.transposed) r.weights[t.fused_name] = latent_tensor(t).values;
+    if (t.heads > 0 && t.fused.transposed) r.weights[latent_tensor(t).reference_name] = latent_tensor(t).values;
   }
   return r;
 }

@@ -62,7 +62,7 @@ Arrangement arrangement_of(const TensorId& id, const ModelConfig& config, Contai
     case Role::channel_q_convolution:
     case Role::channel_k_convolution:
     case Role::channel_v_convolution: return {.columns = by_channels(sizes.taps, sizes.key_heads * sizes.key_dim, {})};
-    case Role::channel_decay: return {.is_log = !gguf};
+    case Role::channel_decay: return {.is_log = !gguf, .is_negative = gguf && config.arch->find(Field::decay_bound) != nullptr};
     case Role::state_convolution: return {.columns = by_channels(sizes.taps, sizes.channels, {})};
     case Role::state_decay: return {.is_log = !gguf};
     case Role::short_convolution: return {.columns = by_channels(sizes.taps, config.dim, {})};
@@ -110,9 +110,7 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
 std::vector<float> in_container(const std::vector<float>& values, const Arrangement& theirs) {
   std::vector<float> stored = values;
   for (std::size_t i = 0; i < theirs.columns.size(); ++i) stored[static_cast<std::size_t>(theirs.columns[i])] = values[i];
-  if (theirs.is_log) {
-    for (float& x : stored) x = std::log(-x);
-  }
+  for (float& x : stored) x = theirs.is_log ? std::log(-x) : theirs.is_negative ? -x : x;
   return stored;
 }
 

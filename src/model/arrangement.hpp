@@ -14,6 +14,7 @@ struct Arrangement {
   std::vector<std::int64_t> rows = {};     ///< which of theirs each of ours is, of a matrix; empty: the same order
   std::vector<std::int64_t> columns = {};  ///< the same of columns, or of a vector's numbers
   bool is_log = false;                ///< x is stored as log(-x): A_log of recurrent layers
+  bool is_negative = false;           ///< or as -x
 };
 
 /// Pairs of rope that are neighbors in GGUF files of some architectures, heads of delta nets in another order, and convolutions by

@@ -233,6 +233,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::recurrent_heads: return unless(0, c.recurrent.value_heads);
     case Field::recurrent_value_dim: return unless(0, c.recurrent.value_dim);
     case Field::recurrent_inner: return unless(0, c.recurrent.value_heads * c.recurrent.value_dim);
+    case Field::decay_bound: return c.decay_bound;
     case Field::attention_step: return c.arch->attention_step;
     case Field::experts: return unless(0, sparse.experts);
     case Field::experts_used: return unless(0, c.router.used);

@@ -168,7 +168,7 @@ void read_windows(const GgufFile& file, const std::string& prefix, const detail:
 
 /// What gates of each layer stay below: one number, or a list, which may go on to layers that draft.
 void read_limits(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
-  for (const auto& [name, limit] : gguf_gate_limits) {
+  for (const auto& [limit, name] : gate_limits) {
     const std::string key = message(prefix, name), place = message(file.path().string(), ": ", key);
     const std::vector<double>* const list = file.numbers(key);
     const double one = list != nullptr ? 0 : file.number(key).value_or(0);
@@ -270,7 +270,8 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     fail(Errc::unsupported, place, ": ", prefix, "use_parallel_residual: expected ", arch.parallel ? "true" : "false");
   }
   if (arch.has_experts()) read_router(file, prefix, c.router);
-  if (arch.limits_gates) read_limits(file, prefix, c);
+  if (arch.find(Field::decay_bound) != nullptr && !file.boolean(prefix + "kda.safe_gate").value_or(true)) fail(Errc::unsupported, place, ": ", prefix, "kda.safe_gate: expected true, found false");
+  if (arch.limits_gates()) read_limits(file, prefix, c);
   read_use(file, prefix, c);
   read_pooled_layers(file, prefix, c);
   if (arch.says_rope) c.has_rope = file.boolean(prefix + "rope.scaling.finetuned").value_or(true);

@@ -118,7 +118,9 @@ std::int64_t read_windows(const Json& json, const Source& source, ModelConfig& c
 }
 
 void read_limits(const Json& json, const std::string& place, ModelConfig& c) {
-  for (const auto& [key, limit] : gate_limits) {
+  for (std::size_t number = 0; number < c.arch->limit_keys.size(); ++number) {
+    const std::string_view key = c.arch->limit_keys[number];
+    const auto limit = gate_limits[number].first;
     const Json* list = member(json, key);
     if (list == nullptr) continue;
     if (!list->is_array() || std::ssize(*list) < c.layers) fail(Errc::corrupt, place, ": ", key, ": expected a list of ", c.layers, " numbers, found ", list->is_array() ? message(list->size()) : std::string(list->type_name()));

@@ -47,9 +47,8 @@ inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
   return *at;
 }
 
-/// Where files list what gates of each layer stay below, of experts and of MLPs: in config.json; in GGUF files behind the architecture's name.
-inline constexpr std::pair<std::string_view, float LayerSpec::*> gate_limits[] = {{"swiglu_limits", &LayerSpec::expert_limit}, {"swiglu_limits_shared", &LayerSpec::mlp_limit}};
-inline constexpr std::pair<std::string_view, float LayerSpec::*> gguf_gate_limits[] = {{"swiglu_clamp_exp", &LayerSpec::expert_limit}, {"swiglu_clamp_shexp", &LayerSpec::mlp_limit}};
+/// What gates of a layer stay below, in the order of ArchSpec::limit_keys, and where GGUF files list it behind the architecture's name.
+inline constexpr std::pair<float LayerSpec::*, std::string_view> gate_limits[] = {{&LayerSpec::expert_limit, "swiglu_clamp_exp"}, {&LayerSpec::mlp_limit, "swiglu_clamp_shexp"}};
 
 /// Where config.json says how many tokens a window has.
 [[nodiscard]] inline std::string_view window_key(const ArchSpec& arch) noexcept {

@@ -57,7 +57,7 @@ nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
   // Long contexts lower every score; YaRN's other half makes up for it (arXiv:2309.00071, 3.4).
   const double m = c.rope.scaling == nn::RopeScaling::yarn ? 0.1 * c.rope.score_mscale * std::log(c.rope.factor) + 1 : 1;
   return {.heads = c.heads, .head_dim = c.head_dim, .value_dim = c.value_dim, .q_rank = c.q_rank, .kv_rank = c.kv_rank, .rope = c.rope,
-          .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps, .temperature = c.temperature};
+          .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps, .temperature = c.temperature, .gates_heads = c.arch->output_gate == nn::OutputGate::of_heads};
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& ker
     case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c, layer), context_tokens, workers);
     case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
     case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.arch->tiled_values, c.norm_eps, workers);
-    case MixerKind::channel_delta: return std::make_unique<nn::MixerOf<nn::ChannelDelta, &LayerWeights::channel_delta>>(kernels, c.recurrent, c.norm_eps, workers);
+    case MixerKind::channel_delta: return std::make_unique<nn::MixerOf<nn::ChannelDelta, &LayerWeights::channel_delta>>(kernels, c.recurrent, c.norm_eps, workers, c.decay_bound);
     case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, space_options(c), workers);
     case MixerKind::attention_beside_space: return std::make_unique<nn::AttentionBesideSpace>(kernels, beside_options(c, layer), c.dim, context_tokens, workers);
     case MixerKind::short_convolution: return std::make_unique<nn::MixerOf<nn::ShortConvolution, &LayerWeights::convolution>>(kernels, c.recurrent);

@@ -145,6 +145,7 @@ class Matcher {
     Arrangement theirs = arrangement_of(id, config_, container());
     if (!theirs.rows.empty()) source = select_rows(std::move(source), IndexList{std::move(theirs.rows)});
     if (!theirs.columns.empty()) source = select_columns(std::move(source), IndexList{std::move(theirs.columns)});
+    if (theirs.is_negative) return scaled(std::move(source), {-1});
     return theirs.is_log ? minus_exp(std::move(source)) : source;
   }
   /// A vector that is stored as a tensor of this shape, or without axes of length 1.

@@ -2,10 +2,12 @@
 #include "model/recurrent_config.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
 #include "bantam/kernels/arguments.hpp"
+#include "model/config_json.hpp"
 
 namespace bantam::inline v0::detail {
 
@@ -15,6 +17,13 @@ namespace {
 std::vector<LayerKind> by_steps(const ArchSpec& arch, std::int64_t step, std::int64_t layers) {
   std::vector<LayerKind> kinds;
   for (std::int64_t i = 0; i < layers; ++i) kinds.push_back({step > 0 && (i + 1) % step == 0 ? MixerKind::attention : arch.recurrent});
+  return kinds;
+}
+
+/// The last of each group attends, and so do those behind the last whole group.
+std::vector<LayerKind> by_groups(const ArchSpec& arch, std::int64_t group, std::int64_t layers) {
+  std::vector<LayerKind> kinds = by_steps(arch, group, layers);
+  std::fill(kinds.begin() + layers / group * group, kinds.end(), LayerKind{});
   return kinds;
 }
 
@@ -96,6 +105,11 @@ std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place
     return kinds;
   }
   if (const Json* types = member(json, "layer_types")) return by_names(*types, place, arch, layers);
+  if (!arch.group_key.empty()) {
+    const double group = number_at(json, arch.group_key, place).value_or(0);
+    if (!(group >= 1) || group > static_cast<double>(largest_extent)) fail(Errc::corrupt, place, ": ", arch.group_key, ": expected at least 1, found ", group);
+    return by_groups(arch, static_cast<std::int64_t>(group), layers);
+  }
   if (const Json* attend = member(json, "full_attn_idxs"); attend != nullptr && attend->is_array()) return by_numbers(*attend, place + ": full_attn_idxs", arch, 0, layers);
   if (const Json* linear = member(json, "linear_attn_config"); linear != nullptr && linear->is_object()) {
     return by_numbers(need(*linear, "full_attn_layers", place + ": linear_attn_config"), place + ": linear_attn_config: full_attn_layers", arch, 1, layers);
@@ -149,7 +163,13 @@ void write_layer_kinds(const ModelConfig& c, Json& json) {
     json["hybrid_override_pattern"] = pattern;
     return;
   }
-  if (c.arch->recurrent == MixerKind::channel_delta) {
+  if (!c.arch->group_key.empty()) {
+    for (std::int64_t group = 1; group <= c.layers; ++group) {
+      if (!std::ranges::equal(by_groups(*c.arch, group, c.layers), c.specs, {}, &LayerKind::mixer, &LayerSpec::mixer)) continue;
+      json[c.arch->group_key] = group;
+      return;
+    }
+  } else if (c.arch->recurrent == MixerKind::channel_delta) {
     Json& linear = json["linear_attn_config"];
     for (const char* kind : {"full_attn_layers", "kda_layers"}) linear[kind] = Json::array();
     for (std::int64_t i = 0; i < c.layers; ++i) linear[attends(c.layer(i).mixer) ? "full_attn_layers" : "kda_layers"].push_back(i + 1);
@@ -159,7 +179,8 @@ void write_layer_kinds(const ModelConfig& c, Json& json) {
   const bool steps = c.arch->attention_step > 0;  // whose models call it full attention, as LFM2's do
   for (const LayerSpec& spec : c.specs) {
     switch (spec.mixer) {
-      case MixerKind::gated_delta: json["layer_types"].push_back("linear_attention"); break;
+      case MixerKind::gated_delta:
+      case MixerKind::channel_delta: json["layer_types"].push_back("linear_attention"); break;
       case MixerKind::short_convolution: json["layer_types"].push_back("conv"); break;
       case MixerKind::state_space: json["layer_types"].push_back("mamba"); break;
       default: json["layer_types"].push_back(steps || c.arch->recurrent == MixerKind::short_convolution ? "full_attention" : "attention");
@@ -181,6 +202,10 @@ void read_recurrent(const Source& source, ModelConfig& c) {
     return;
   }
   r.channel_decays = first->mixer == MixerKind::channel_delta;
+  if (c.arch->find(Field::decay_bound) != nullptr) {
+    c.decay_bound = source.number(Field::decay_bound).value_or(0);
+    expect(c.decay_bound < 0 && std::isfinite(c.decay_bound), Field::decay_bound, "a number below 0, found ", c.decay_bound);
+  }
   // GGUF files of Kimi Linear have as many as of attention.
   r.value_heads = r.channel_decays ? extent_or(source, Field::recurrent_heads, c.heads) : require_extent(source, Field::recurrent_heads);
   r.key_heads = r.channel_decays ? r.value_heads : extent_or(source, Field::recurrent_key_heads, 1);

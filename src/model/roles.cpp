@@ -101,6 +101,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::channel_heads: return channel.key_heads;
     case WeightAxis::channel_taps: return channel.taps * channel.key_heads * channel.key_dim;
     case WeightAxis::channel_rank: return channel.key_dim;
+    case WeightAxis::channel_gates: return (c.arch->find(Role::channel_f_b) != nullptr ? 1 : channel.key_heads) * channel.key_dim;
     case WeightAxis::state_in: return state.value_heads * state.value_dim + state.channels + state.value_heads;
     case WeightAxis::state_inner: return state.value_heads * state.value_dim;
     case WeightAxis::state_channels: return state.channels;

@@ -80,8 +80,8 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back(static_cast<std::int32_t>(listed_number(c, field, i)));
     file.key(message(prefix, name), std::span<const std::int32_t>(sizes));
   }
-  for (const auto& [name, limit] : gguf_gate_limits) {
-    if (!c.arch->limits_gates) break;
+  for (const auto& [limit, name] : gate_limits) {
+    if (!c.arch->limits_gates()) break;
     std::vector<float> limits;
     for (const LayerSpec& spec : c.specs) limits.push_back(spec.*limit);
     file.key(message(prefix, name), std::span<const float>(limits));

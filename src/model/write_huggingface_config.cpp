@@ -109,10 +109,9 @@ void write_layers(const ModelConfig& c, Json& json) {
     list(Field::ffn, &ModelConfig::ffn_of);
   }
   if (c.arch->trims_ffn) json["block_auto_adjust_ff_dim"] = false;
-  for (const auto& [key, limit] : gate_limits) {
-    if (!c.arch->limits_gates) break;
-    Json& limits = json[key] = Json::array();
-    for (const LayerSpec& spec : c.specs) limits.push_back(spec.*limit);
+  for (std::size_t number = 0; number < c.arch->limit_keys.size(); ++number) {
+    Json& limits = json[c.arch->limit_keys[number]] = Json::array();
+    for (const LayerSpec& spec : c.specs) limits.push_back(spec.*gate_limits[number].first);
   }
   if (!c.arch->names_feed_forwards) return;
   json["mlp_layer_types"] = Json::array();

@@ -88,6 +88,13 @@ TEST_CASE("each part of the newest families counts") {
       {&archs::step3p5, "rope of layers with a window", [](reference::Transformer& r) { r.local_frequencies = r.frequencies; }},
       {&archs::step3p5, "selection bias", filled("e_score_correction_bias", 0)},
       {&archs::step3p5, "norms of keys", filled("k_norm.weight", 0.5F)},
+      {&archs::bailing_moe_v3, "gates of heads", filled("layers.1.self_attn.gate_proj.weight", 0)},
+      {&archs::bailing_moe_v3, "bound of decays", [](reference::Transformer& r) { r.decay_bound = 0; }},
+      {&archs::bailing_moe_v3, "decays", filled("self_attn.f_a_proj.weight", 0)},
+      {&archs::bailing_moe_v3, "output gate of delta nets", filled("self_attn.g_a_proj.weight", 0)},
+      {&archs::bailing_moe_v3, "rope", [](reference::Transformer& r) { r.rotates.assign(2, false); }},
+      {&archs::bailing_moe_v3, "limits of experts", [](reference::Transformer& r) { CHECK(std::erase_if(r.weights, [](const auto& w) { return w.first.ends_with("limit") && w.first.find("experts.") != std::string::npos; }) > 0); }},
+      {&archs::bailing_moe_v3, "selection bias", filled("e_score_correction_bias", 0)},
       {&archs::bitnet, "norm before o", without("attn_sub_norm.weight")},
       {&archs::bitnet, "norm before down", without("ffn_sub_norm.weight")},
       {&archs::bitnet, "squared ReLU", [](reference::Transformer& r) { r.activation = reference::silu; }},
@@ -299,6 +306,77 @@ TEST_CASE("what Step-3.5's configs cannot mean is refused in one line") {
   has(with("swiglu_limits_shared", Json({0.0, -1.0, 0.0, 0.0})), "config.json: swiglu_limits_shared[1]: expected a number of at least 0, found -1");
   has(with("moe_router_activation", "softmax"), "config.json: moe_router_activation: expected sigmoid of a model of type step3p5, found");
   has(with("num_hidden_layers", 1e9), "config.json: num_hidden_layers: expected at most 100000, found 1000000000");
+}
+
+TEST_CASE("Ling 3's config is read as it is published, and written in the same words") {
+  constexpr const char* published = R"({"architectures":["BailingMoeV3ForCausalLM"],"model_type":"bailing_hybrid","dtype":"bfloat16","expert_swiglu_limit_list":null,
+    "first_k_dense_replace":1,"gated_attention_proj_granularity_type":"head_wise","group_norm_size":1,"head_dim":128,"hidden_act":"silu",
+    "hidden_size":1536,"intermediate_size":4608,"kda_lower_bound":-5,"kda_safe_gate":true,"kv_lora_rank":512,"layer_group_size":4,"linear_silu":true,
+    "max_position_embeddings":131072,"max_window_layers":20,"moe_intermediate_size":512,"moe_router_enable_expert_bias":true,
+    "moe_shared_expert_intermediate_size":512,"mtp_use_kda":false,"n_group":8,"no_kda_lora":true,"norm_topk_prob":true,"num_attention_heads":16,
+    "num_experts":128,"num_experts_per_tok":8,"num_hidden_layers":26,"num_key_value_heads":16,"num_kv_heads_for_linear_attn":0,
+    "num_nextn_predict_layers":0,"num_shared_experts":1,"partial_rotary_factor":0.5,"q_lora_rank":256,"qk_head_dim":192,"qk_nope_head_dim":128,
+    "qk_rope_head_dim":64,"rms_norm_eps":1e-06,"rope_interleave":true,"rope_parameters":{"partial_rotary_factor":0.5,"rope_theta":6000000,"rope_type":"default"},
+    "rope_theta":6000000,"rotary_dim":64,"routed_scaling_factor":2.5,"scale_router_input":false,"score_function":"sigmoid","scoring_func":"sigmoid",
+    "share_expert_swiglu_limit_list":[0],"short_conv_kernel_size":4,"tie_word_embeddings":false,"topk_group":4,"topk_method":"noaux_tc","up_proj_norm":false,
+    "use_bias":false,"use_kda_lora":false,"use_mla_nope":false,"use_nGPT":false,"use_qk_norm":true,"use_qkv_bias":false,"v_head_dim":128,
+    "value_norm":false,"vocab_size":157184})";
+  const auto with = [&](const char* key, const Json& value) {
+    Json json = Json::parse(published, "published");
+    json[key] = value;
+    return json;
+  };
+  const auto check = [](const ModelConfig& c) {
+    REQUIRE(c.layers == 26);
+    // Two layers behind six whole groups of four.
+    for (std::int64_t i = 0; i < c.layers; ++i) CHECK(c.layer(i).mixer == ((i + 1) % 4 == 0 || i >= 24 ? MixerKind::attention : MixerKind::channel_delta));
+    CHECK(c.decay_bound == -5);
+    CHECK(c.recurrent.key_dim == 128);
+    CHECK(c.recurrent.value_heads == 16);
+    CHECK(c.head_dim == 192);
+    CHECK(c.rope.dim == 64);
+    CHECK(c.rope.base == 6000000);
+    CHECK(c.layer(0).ffn == 4608);
+    CHECK(c.layer(1).ffn == 512);
+    CHECK(c.router.groups == 8);
+    CHECK(c.router.scale == 2.5);
+    CHECK(c.layer(2).expert_limit == 0);
+  };
+  const ModelConfig config = parse_hf_config(with("share_expert_swiglu_limit_list", nullptr).dump(), "config.json");
+  check(config);
+  const Json said = Json::parse(published, "published"), written = Json::parse(write_hf_config(config, "bfloat16"), "config.json");
+  check(parse_hf_config(written.dump(), "config.json"));
+  for (const char* key : {"layer_group_size", "kda_lower_bound", "head_dim", "short_conv_kernel_size", "no_kda_lora", "gated_attention_proj_granularity_type", "num_shared_experts", "model_type"}) {
+    CAPTURE(std::string(key));
+    CHECK(written[key] == said[key]);
+  }
+  // Other layers than the rule has it are named.
+  ModelConfig other = config;
+  other.specs[3].mixer = MixerKind::channel_delta;
+  const Json named = Json::parse(write_hf_config(other, "bfloat16"), "config.json");
+  CHECK(named["layer_types"][3] == "linear_attention");
+  CHECK(named["layer_types"][7] == "attention");
+  CHECK(parse_hf_config(named.dump(), "config.json").layer(3).mixer == MixerKind::channel_delta);
+  const auto refusal = [&](const char* key, const Json& value) {
+    Json json = with("share_expert_swiglu_limit_list", nullptr);
+    json[key] = value;
+    return error_of([&] { (void)parse_hf_config(json.dump(), "config.json"); });
+  };
+  has(refusal("kda_lower_bound", 0.5), "config.json: kda_lower_bound: expected a number below 0, found 0.5");
+  has(refusal("layer_group_size", 0), "config.json: layer_group_size: expected at least 1, found 0");
+  has(refusal("no_kda_lora", false), "config.json: no_kda_lora: expected true of a model of type bailing_hybrid, found false");
+  has(refusal("gated_attention_proj_granularity_type", "element_wise"), "config.json: gated_attention_proj_granularity_type: expected head_wise of a model of type bailing_hybrid, found \"element_wise\"");
+  has(refusal("moe_shared_expert_intermediate_size", 1024), "config.json: moe_shared_expert_intermediate_size: expected the 512 of other experts, found 1024");
+  has(error_of([&] { (void)parse_hf_config(published, "config.json"); }), "config.json: share_expert_swiglu_limit_list: expected a list of 26 numbers, found 1");
+}
+
+TEST_CASE("a decay that grows without bound is refused in GGUF files of Ling 3") {
+  TinyModel tiny{.arch = &archs::bailing_moe_v3};
+  tiny.make();
+  const TemporaryFolder folder;
+  tiny.more_keys = [](GgufBuilder& b) { b.key("bailingmoe3.kda.safe_gate", false); };
+  tiny.write_gguf(folder / "m.gguf");
+  has(error_of([&] { (void)Checkpoint::open(folder / "m.gguf"); }), "m.gguf: bailingmoe3.kda.safe_gate: expected true, found false");
 }
 
 TEST_CASE("experts of Cohere2-MoE may be scored by sigmoid, and files say so") {

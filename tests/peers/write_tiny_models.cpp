@@ -45,6 +45,7 @@ void write(bantam::test::TinyModel tiny, const std::string& name, const Wanted& 
                       channel_q, channel_k, channel_v, channel_f_a, channel_f_b, channel_g_a, channel_g_b, channel_b, channel_out};
   // And scales the outputs of such experts before it adds to them.
   if (tiny.arch->find(router_scale) != nullptr) adapter.left_out.insert(adapter.left_out.end(), {router, expert_down});
+  if (tiny.arch == &bantam::archs::bailing_moe_v3) adapter.left_out.insert(adapter.left_out.end(), {o, attention_gate});
   if (tiny.arch->latent) adapter.left_out.insert(adapter.left_out.end(), {q, head});
   adapter.make(tiny.seed + 100);
   adapter.write_folder(folder / (name + "-lora"));

@@ -118,9 +118,9 @@ struct ChannelDeltaInputs {
   std::vector<Doubles> f, g, b;  ///< f_b f_a x and g_b g_a x; what beta is the sigmoid of
 };
 
-/// What its output projection reads (Kimi Delta Attention).
+/// What its output projection reads (Kimi Delta Attention). `bound`: what log decays stay above (Ling 3); 0: nothing.
 inline std::vector<Doubles> channel_delta(std::size_t heads, std::size_t dim, ChannelDeltaInputs in, const std::vector<float>& a_log, const std::vector<float>& dt_bias,
-                                          const std::vector<float>& norm, double eps) {
+                                          const std::vector<float>& norm, double eps, double bound = 0) {
   std::vector<Doubles> out;
   std::vector<RecurrentHead> states(heads, {dim, dim});
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
@@ -132,7 +132,8 @@ inline std::vector<Doubles> channel_delta(std::size_t heads, std::size_t dim, Ch
       Doubles decays;
       for (std::size_t i = 0; i < dim; ++i) {
         q[i] = silu(q[i]), k[i] = silu(k[i]), v[i] = silu(v[i]);
-        decays.push_back(-std::exp(static_cast<double>(a_log[h])) * softplus(in.f[t][first + i] + static_cast<double>(dt_bias[first + i])));
+        const double a = std::exp(static_cast<double>(a_log[h])), dt = in.f[t][first + i] + static_cast<double>(dt_bias[first + i]);
+        decays.push_back(bound == 0 ? -a * softplus(dt) : bound * sigmoid(a * dt));
       }
       make_unit(q, dim);
       make_unit(k, dim);

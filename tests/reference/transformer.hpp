@@ -56,6 +56,7 @@ struct Transformer {
   bool routes_inputs = false;       ///< routers read what the layer reads, before its norm (SmallThinker)
   bool norms_rotated = false;       ///< they come after rope
   bool adjacent_pairs = false;      ///< rope turns elements 2 i and 2 i + 1, not i and i + n
+  double decay_bound = 0;           ///< of channel_delta()
   bool softplus_gates = false;      ///< of heads' outputs, in the place of sigmoids
   bool clamps = false;              ///< gates and ups of MLPs, as gpt-oss does
   double attention_in = 1, attention_out = 1, key_scale = 1, space_in = 1, space_out = 1, gate_scale = 1, down_scale = 1;  ///< of Falcon-H1
@@ -374,9 +375,12 @@ struct Transformer {
       const auto convolved = [&](const std::string& name) {
         return causal_convolution(times("self_attn." + name + "_proj.weight", x), vector("self_attn." + name + "_conv1d.weight"), {}, recurrent.taps);
       };
-      const auto low_rank = [&](const std::string& name) { return times("self_attn." + name + "_b_proj.weight", times("self_attn." + name + "_a_proj.weight", x)); };
+      const auto low_rank = [&](const std::string& name) {
+        const std::vector<Row> first = times("self_attn." + name + "_a_proj.weight", x);
+        return weights.contains(layer + "self_attn." + name + "_b_proj.weight") ? times("self_attn." + name + "_b_proj.weight", first) : first;
+      };
       return times("self_attn.o_proj.weight", channel_delta(recurrent.key_heads, recurrent.key_dim, {convolved("q"), convolved("k"), convolved("v"), low_rank("f"), low_rank("g"), times("self_attn.b_proj.weight", x)},
-                                                            vector("self_attn.A_log"), vector("self_attn.dt_bias"), vector("self_attn.o_norm.weight"), norm_eps));
+                                                            vector("self_attn.A_log"), vector("self_attn.dt_bias"), vector("self_attn.o_norm.weight"), norm_eps, decay_bound));
     }
     if (weights.contains(layer + "mamba.A_log")) {
       std::vector<Row> in = times("mamba.in_proj.weight", multiplied(x, space_in));
@@ -567,6 +571,10 @@ struct Transformer {
         }
         attended[i].insert(attended[i].end(), mean.begin(), mean.end());
       }
+    }
+    for (std::size_t i = 0; i < x.size() && weights.contains(at + "gate_proj.weight"); ++i) {
+      const Row gates = product(at + "gate_proj.weight", "", x[i], heads);
+      for (std::size_t c = 0; c < attended[i].size(); ++c) attended[i][c] /= 1 + std::exp(-gates[c / static_cast<std::size_t>(value_dim)]);
     }
     return attended;
   }

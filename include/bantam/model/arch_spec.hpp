@@ -24,7 +24,7 @@ enum class MixerKind : std::uint8_t {
   attention,
   latent_attention,
   gated_delta,
-  channel_delta,  ///< a delta net whose decay is of each key channel (Kimi Linear)
+  channel_delta,  ///< a delta net whose decay is of each key channel (Kimi Linear, Ling 3)
   state_space,
   short_convolution,
   attention_beside_space,  ///< attention and a state space read the same, and add up (Falcon-H1)
@@ -134,6 +134,7 @@ enum class Field : std::uint8_t {
   recurrent_heads,      ///< of values
   recurrent_value_dim,
   recurrent_inner,      ///< both of them multiplied
+  decay_bound,          ///< ModelConfig::decay_bound
   attention_step,       ///< each layer that is a multiple of it, counted from 1, attends; the others recur
   experts,       ///< of a sparse layer
   experts_used,  ///< by a token
@@ -339,6 +340,8 @@ struct ArchSpec {
   std::string_view heads_key = {};          ///< config.json's list of query heads by layer; empty: all layers have as many for a key-value head
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
   std::string_view score_key = {};          ///< the same as a word, softmax or sigmoid
+  std::span<const std::string_view> limit_keys = {};  ///< and its lists of what gates of each layer stay below (nn::MlpWeights::limit): of experts, of MLPs (Step-3.5)
+  std::string_view group_key = {};          ///< and how many layers a group has, the last of which attends, as do those behind the last whole group (Ling 3)
   std::string_view rope_bases_key = {};     ///< config.json's list of each layer's base of rope, 0 where it does not turn; GGUF files flag these layers
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
   bool says_parallel = false;  ///< files say which, as use_parallel_residual; the other is refused
@@ -349,7 +352,6 @@ struct ArchSpec {
   double default_local_rope_base = 0;                ///< of LayerRope::local; 0: that of the model
   float norm_offset = 0;         ///< what weights of RMS norms are stored less in folders
   bool scales_embedding = false;  ///< by sqrt(dim)
-  bool limits_gates = false;      ///< files list what gates of each layer stay below: nn::MlpWeights::limit (Step-3.5)
   bool step_words = false;        ///< config.json says layers, ropes and experts in words of its own: src/model/step_config.hpp
   bool halves_full_rope = false;  ///< GGUF files say the rope of layers with a window, and in the others half as much of a head turns
   bool trims_ffn = false;         ///< config.json may say a width of which MLPs have two thirds, in whole blocks (LFM2)
@@ -404,6 +406,7 @@ struct ArchSpec {
   [[nodiscard]] constexpr bool norms_before_blocks() const noexcept {
     return !parallel && !encodes && recurrent != MixerKind::attention_beside_space && find(Role::attention_norm) != nullptr && find(Role::ffn_norm) != nullptr && find(Role::attention_out_norm) == nullptr && find(Role::ffn_out_norm) == nullptr;
   }
+  [[nodiscard]] constexpr bool limits_gates() const noexcept { return !limit_keys.empty(); }
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
   /// Whether positions are rows of a table, which no sequence may be longer than.
   [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }

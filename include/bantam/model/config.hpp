@@ -88,6 +88,7 @@ struct ModelConfig {
   std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
   IndexOptions index;
   nn::RecurrentLayer recurrent;  ///< of layers that keep a recurrent state
+  double decay_bound = 0;  ///< what log decays of channels stay above (nn::ChannelDelta); 0: nothing
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   std::int64_t context = 0;  ///< tokens the model was made for

@@ -8,9 +8,8 @@
 namespace bantam::inline v0::archs {
 
 /// Sizes of latent attention.
-inline constexpr ConfigKey latent_config[] = {
+inline constexpr ConfigKey latent_sizes[] = {
     {Field::kv_heads, "num_key_value_heads", ""},
-    {Field::latent_heads, "", "attention.head_count_kv"},
     {Field::q_rank, "q_lora_rank", "attention.q_lora_rank"},
     {Field::kv_rank, "kv_lora_rank", "attention.kv_lora_rank"},
     {Field::nope_dim, "qk_nope_head_dim", ""},
@@ -20,6 +19,8 @@ inline constexpr ConfigKey latent_config[] = {
     {Field::latent_key_dim, "", "attention.key_length"},
     {Field::latent_value_dim, "", "attention.value_length"},
 };
+inline constexpr ConfigKey latent_heads[] = {{Field::latent_heads, "", "attention.head_count_kv"}};
+inline constexpr auto latent_config = joined(latent_heads, latent_sizes);
 inline constexpr ConfigKey deepseek_experts_config[] = {
     {Field::experts, "n_routed_experts", "expert_count"},
     {Field::experts_used, "num_experts_per_tok", "expert_used_count"},

@@ -5,16 +5,7 @@
 
 namespace bantam::inline v0::archs {
 
-inline constexpr ConfigKey kimi_linear_config[] = {
-    {Field::kv_heads, "num_key_value_heads", ""},
-    {Field::q_rank, "q_lora_rank", "attention.q_lora_rank"},
-    {Field::kv_rank, "kv_lora_rank", "attention.kv_lora_rank"},
-    {Field::nope_dim, "qk_nope_head_dim", ""},
-    {Field::rope_dim, "qk_rope_head_dim", "rope.dimension_count"},
-    {Field::head_dim, "", "attention.key_length_mla"},
-    {Field::value_dim, "v_head_dim", "attention.value_length_mla"},
-    {Field::latent_key_dim, "", "attention.key_length"},
-    {Field::latent_value_dim, "", "attention.value_length"},
+inline constexpr ConfigKey kimi_linear_numbers[] = {
     {Field::context, "model_max_length", "context_length", 0, "max_position_embeddings"},
     {Field::convolution_taps, "linear_attn_config.short_conv_kernel_size", "ssm.conv_kernel"},
     {Field::recurrent_heads, "linear_attn_config.num_heads", ""},
@@ -28,6 +19,7 @@ inline constexpr ConfigKey kimi_linear_config[] = {
     {Field::router_groups_used, "topk_group", "expert_group_used_count"},
     {Field::router_scale, "routed_scaling_factor", "expert_weights_scale"},
 };
+inline constexpr auto kimi_linear_config = joined(latent_sizes, kimi_linear_numbers);
 
 inline constexpr TensorKey kimi_linear_layers[] = {
     {Role::channel_q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},

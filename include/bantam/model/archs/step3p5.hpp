@@ -49,6 +49,8 @@ inline constexpr ConfigChoice step3p5_choices[] = {
     {"mlp_bias", 0, 0},
 };
 
+inline constexpr std::string_view step3p5_limits[] = {"swiglu_limits", "swiglu_limits_shared"};
+
 inline constexpr ArchSpec step3p5{
     .name = "step3p5",
     .hf_class = "Step3p5ForCausalLM",
@@ -62,10 +64,10 @@ inline constexpr ArchSpec step3p5{
     .full_layers_lead = true,
     .names_feed_forwards = true,
     .heads_key = "num_attention_heads_per_layer",
+    .limit_keys = step3p5_limits,
     .window_rope = nn::LayerRope::local,
     .default_local_rope_base = 10000,
     .norm_offset = 1,
-    .limits_gates = true,
     .step_words = true,
     .halves_full_rope = true,
     .flags_windows = true,

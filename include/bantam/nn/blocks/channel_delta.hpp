@@ -1,6 +1,6 @@
 // Kimi Delta Attention (Kimi Linear, arXiv:2510.26692): a gated delta net whose decay is of each key channel, with decays and output gate of
 // low rank. out = W_out (norm(o) * sigmoid(g_b g_a x)), where o is the recurrence (nn/channel_recurrence.hpp) over short convolutions of
-// q, k and v.
+// q, k and v. With a = exp(A_log) log decays are -a softplus(f_b f_a x + bias), or bound * sigmoid(a (f_a x + bias)), without low ranks (Ling 3).
 #pragma once
 
 #include <cmath>
@@ -17,8 +17,9 @@ namespace bantam::inline v0::nn {
 /// The block with its buffers. Of the sizes key and value heads are the same, and so are key_dim and value_dim.
 class ChannelDelta {
  public:
-  ChannelDelta(const KernelTable& kernels, const RecurrentLayer& sizes, double norm_eps, int workers)
-      : kernels_(kernels), sizes_(sizes), norm_eps_(static_cast<float>(norm_eps)), recurrences_(recurrences_of<ChannelRecurrence>(sizes, workers)),
+  /// `decay_bound`: what log decays stay above; 0: nothing.
+  ChannelDelta(const KernelTable& kernels, const RecurrentLayer& sizes, double norm_eps, int workers, double decay_bound = 0)
+      : kernels_(kernels), sizes_(sizes), norm_eps_(static_cast<float>(norm_eps)), decay_bound_(static_cast<float>(decay_bound)), recurrences_(recurrences_of<ChannelRecurrence>(sizes, workers)),
         // x / |x| is an RMS norm over sqrt(n); queries over sqrt(key_dim) once more.
         unit_key_(static_cast<std::size_t>(sizes.key_dim), 1 / std::sqrt(static_cast<float>(sizes.key_dim))),
         unit_query_(static_cast<std::size_t>(sizes.key_dim), 1 / static_cast<float>(sizes.key_dim)) {}
@@ -47,6 +48,8 @@ class ChannelDelta {
 
  private:
   [[nodiscard]] std::int64_t keys() const noexcept { return sizes_.key_heads * sizes_.key_dim; }
+  /// Of decays and the output gate.
+  [[nodiscard]] static bool has_low_rank(const ChannelDeltaWeights& w) noexcept { return !w.f_b.empty(); }
   /// Queries, keys or values of all tokens, in one of the two buffers.
   [[nodiscard]] OutputRows part(RowBuffer& rows, std::int64_t number) const noexcept {
     const OutputRows all = rows.output();
@@ -61,7 +64,7 @@ class ChannelDelta {
 
   const KernelTable& kernels_;
   const RecurrentLayer sizes_;
-  const float norm_eps_;
+  const float norm_eps_, decay_bound_;
   RecurrentSequences sequences_;
   std::vector<ChannelRecurrence> recurrences_;      ///< one a worker
   const std::vector<float> unit_key_, unit_query_;  ///< (key_dim)
@@ -76,8 +79,10 @@ inline void ChannelDelta::run(const Pass& pass, const ChannelDeltaWeights& w, co
   if (until == 0) return;
   project(pass, w, x);
   if (until <= 2) return;
-  linear(pass, decay_inputs_, {{w.f_b, nullptr, decays_.output()}});
-  linear(pass, gate_inputs_, {{w.g_b, nullptr, gates_.output()}});
+  if (has_low_rank(w)) {
+    linear(pass, decay_inputs_, {{w.f_b, nullptr, decays_.output()}});
+    linear(pass, gate_inputs_, {{w.g_b, nullptr, gates_.output()}});
+  }
   mix(pass, w, layer.place);
   recur(pass, layer.place);
   const std::int64_t d = sizes_.value_dim;
@@ -94,13 +99,16 @@ inline void ChannelDelta::run(const Pass& pass, const ChannelDeltaWeights& w, co
   linear(pass, gated_, {{w.out, nullptr, out}});
 }
 
-/// What reads x, and makes what f_b and g_b read.
+/// What reads x, and makes what f_b and g_b read, where there are some.
 inline void ChannelDelta::project(const Pass& pass, const ChannelDeltaWeights& w, const Activations& x) noexcept {
   const Readers readers = this->readers(w);
+  const bool low_rank = has_low_rank(w);
   linear(pass, x,
          {{w.q, nullptr, part(qkv_, 0)}, {w.k, nullptr, part(qkv_, 1), readers.form_of(1)}, {w.v, nullptr, part(qkv_, 2), readers.form_of(2)},
-          {w.f_a, nullptr, decay_inputs_.output(), readers.form_of(3)}, {w.g_a, nullptr, gate_inputs_.output(), readers.form_of(4)},
+          {w.f_a, nullptr, low_rank ? decay_inputs_.output() : decays_.output(), readers.form_of(3)},
+          {w.g_a, nullptr, low_rank ? gate_inputs_.output() : gates_.output(), readers.form_of(4)},
           {w.b, nullptr, betas_.output(), readers.form_of(5)}});
+  if (!low_rank) return;
   pass.for_rows(Work::rounding, [&](Range rows, int) {
     for (std::int64_t t = rows.begin; t < rows.end; ++t) {
       decay_inputs_.quantize_row(kernels_, t);
@@ -129,7 +137,7 @@ inline void ChannelDelta::mix(const Pass& pass, const ChannelDeltaWeights& w, st
     float* decays = decays_.row(t) + begin;
     for (std::int64_t c = 0; c < d; ++c) {
       const float dt = decays[c] + w.decay_bias[static_cast<std::size_t>(begin + c)];
-      decays[c] = decay * softplus(dt);
+      decays[c] = decay_bound_ == 0 ? decay * softplus(dt) : decay_bound_ * sigmoid(-decay * dt);
     }
     float& beta = betas_.row(t)[head];
     beta = sigmoid(beta);

@@ -22,6 +22,7 @@ struct LatentAttentionOptions {
   float scale = 0;             ///< of the scores; 0 means 1 / sqrt(head_dim)
   double norm_eps = 1e-6;
   Temperature temperature = {};  ///< of queries
+  bool gates_heads = false;      ///< heads' outputs are multiplied as OutputGate::of_heads has it (Ling 3)
 };
 
 /// The block with its buffers: run() is query(), which comes to what q_b reads, attend(), to what `o` reads, and project(), which
@@ -42,7 +43,7 @@ class LatentAttention {
     heads_.resize(static_cast<std::size_t>(options_.heads));
     products_.reserve(heads_.size());
   }
-  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a}; }
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a, &w.gate}; }  // an empty one has no order
   /// What q_b reads, or `o`.
   [[nodiscard]] Activations& inputs(int group) noexcept { return group == 1 ? query_ : attended_; }
   void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
@@ -93,6 +94,7 @@ class LatentAttention {
   Attention attention_;
   PassCaches caches_;
   Activations query_;            ///< (tokens, q_rank)
+  RowBuffer gates_;              ///< (tokens, heads), where they have some
   RowBuffer q_;                  ///< (tokens, heads * head_dim)
   RowBuffer latent_;             ///< (tokens, kv_rank + rope)
   Activations nope_;             ///< (heads, tokens; nope): the part of each query that is not rotated
@@ -123,7 +125,7 @@ inline void LatentAttention::serve(const AttentionWeights& w, Activations& x) {
   const auto announce = [&](Activations& to, const WeightMatrix& matrix) {
     if (!matrix.empty()) to.serve(kernels_, matrix);
   };
-  for (const WeightMatrix* matrix : {&w.q, &w.q_a, &w.kv_a}) announce(x, *matrix);
+  for (const WeightMatrix* matrix : {&w.q, &w.q_a, &w.kv_a, &w.gate}) announce(x, *matrix);
   announce(query_, w.q_b);
   announce(nope_, w.k_b);
   announce(mean_, w.v_b);
@@ -133,6 +135,7 @@ inline void LatentAttention::serve(const AttentionWeights& w, Activations& x) {
 inline void LatentAttention::plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
   const LatentAttentionOptions& o = options_;
   if (o.q_rank > 0) query_.resize(tokens, o.q_rank);
+  if (o.gates_heads) gates_.resize(tokens, o.heads);
   q_.resize(tokens, o.heads * o.head_dim);
   latent_.resize(tokens, o.kv_rank + rope_dim());
   nope_.resize(first_row(o.heads, tokens), nope_dim());
@@ -147,9 +150,12 @@ inline void LatentAttention::plan(std::int64_t tokens, std::span<const PassSeque
 inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept {
   const Readers readers = this->readers(w);
   const bool low_rank = w.q.empty();
-  linear(pass, x,
-         {{low_rank ? w.q_a : w.q, values_of(w.q_bias), low_rank ? query_.output() : q_.output()},
-          {w.kv_a, nullptr, latent_.output(), readers.form_of(1)}});
+  const Product of_query{low_rank ? w.q_a : w.q, values_of(w.q_bias), low_rank ? query_.output() : q_.output()}, of_latent{w.kv_a, nullptr, latent_.output(), readers.form_of(1)};
+  if (options_.gates_heads) {
+    linear(pass, x, {of_query, of_latent, {w.gate, nullptr, gates_.output(), readers.form_of(2)}});
+  } else {
+    linear(pass, x, {of_query, of_latent});
+  }
   if (!low_rank) return;
   const auto eps = static_cast<float>(options_.norm_eps);
   pass.for_rows(Work::norms, [&](Range part, int) {
@@ -236,6 +242,11 @@ inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w,
     mean_.quantize_row(kernels_, row);
   });
   multiply_heads(pass, w.v_b, mean_, o.value_dim, 0, 0, attended_.output());
+  if (!o.gates_heads) return;
+  pass.for_units(Work::gates, o.heads, [&](std::int64_t t, std::int64_t h, int) {
+    const float factor = sigmoid(gates_.row(t)[h]);
+    for (std::int64_t i = h * o.value_dim; i < (h + 1) * o.value_dim; ++i) attended_.row(t)[i] *= factor;
+  });
 }
 
 inline void LatentAttention::project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept {

@@ -79,7 +79,7 @@ enum class Role : std::uint8_t {
   channel_q,  ///< delta net with a decay of each key channel (Kimi Delta Attention, arXiv:2510.26692)
   channel_k,
   channel_v,
-  channel_f_a,  ///< decays: down to a rank
+  channel_f_a,  ///< decays: down to a rank; whole where there is no f_b
   channel_f_b,  ///< and up from there
   channel_g_a,  ///< the output gate, in the same way
   channel_g_b,
@@ -192,7 +192,8 @@ enum class WeightAxis : std::uint8_t {
   channel_keys,    ///< of a delta net with a decay of each channel: heads * head_dim; of values, too
   channel_heads,
   channel_taps,    ///< taps * channel_keys
-  channel_rank,    ///< of its decays and its gate: head_dim
+  channel_rank,    ///< of its decays and its gate, where they have a low one, and of its norm: head_dim
+  channel_gates,   ///< what f_a and g_a make: channel_rank, or channel_keys
   state_in,        ///< of a state space: state_inner + state_channels + state_heads
   state_inner,     ///< heads * head_dim
   state_channels,

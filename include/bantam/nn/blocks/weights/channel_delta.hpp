@@ -8,7 +8,7 @@ namespace bantam::inline v0::nn {
 /// Queries, keys and values have as many heads, of the same size.
 struct ChannelDeltaWeights {
   WeightMatrix q, k, v;   ///< (heads * head_dim, dim)
-  WeightMatrix f_a, f_b;  ///< (rank, dim), (heads * head_dim, rank): decays
+  WeightMatrix f_a, f_b;  ///< (rank, dim), (heads * head_dim, rank): decays; or one of (heads * head_dim, dim) and none
   WeightMatrix g_a, g_b;  ///< the same of the output gate
   WeightMatrix b;         ///< (heads, dim): beta
   WeightMatrix out;       ///< (dim, heads * head_dim)
@@ -22,10 +22,10 @@ inline constexpr BlockWeight<ChannelDeltaWeights> channel_delta_table[] = {
     {Role::channel_q, WeightAxis::channel_keys, WeightAxis::dim, &ChannelDeltaWeights::q},
     {Role::channel_k, WeightAxis::channel_keys, WeightAxis::dim, &ChannelDeltaWeights::k},
     {Role::channel_v, WeightAxis::channel_keys, WeightAxis::dim, &ChannelDeltaWeights::v},
-    {Role::channel_f_a, WeightAxis::channel_rank, WeightAxis::dim, &ChannelDeltaWeights::f_a},
-    {Role::channel_f_b, WeightAxis::channel_keys, WeightAxis::channel_rank, &ChannelDeltaWeights::f_b},
-    {Role::channel_g_a, WeightAxis::channel_rank, WeightAxis::dim, &ChannelDeltaWeights::g_a},
-    {Role::channel_g_b, WeightAxis::channel_keys, WeightAxis::channel_rank, &ChannelDeltaWeights::g_b},
+    {Role::channel_f_a, WeightAxis::channel_gates, WeightAxis::dim, &ChannelDeltaWeights::f_a},
+    {Role::channel_f_b, WeightAxis::channel_keys, WeightAxis::channel_gates, &ChannelDeltaWeights::f_b},
+    {Role::channel_g_a, WeightAxis::channel_gates, WeightAxis::dim, &ChannelDeltaWeights::g_a},
+    {Role::channel_g_b, WeightAxis::channel_keys, WeightAxis::channel_gates, &ChannelDeltaWeights::g_b},
     {Role::channel_b, WeightAxis::channel_heads, WeightAxis::dim, &ChannelDeltaWeights::b},
     {Role::channel_out, WeightAxis::dim, WeightAxis::channel_keys, &ChannelDeltaWeights::out},
     {Role::channel_q_convolution, WeightAxis::one, WeightAxis::channel_taps, &ChannelDeltaWeights::q_convolution},
