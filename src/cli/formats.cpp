@@ -1,8 +1,10 @@
 // `bantam formats` and `bantam cpuinfo`: what this build and this machine have.
+#include <algorithm>
+
 #include "bantam/compress/mix.hpp"
 #include "bantam/core/cpu.hpp"
 #include "bantam/kernels/table.hpp"
-#include "bantam/model/archs.hpp"
+#include "bantam/model/seeing.hpp"
 #include "bantam/model/source_type.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -30,12 +32,25 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 int print_formats(bool as_json) {
-  std::vector<std::string> names;
-  for (const ArchSpec* arch : architectures) names.emplace_back(arch->name);
+  // Some share a name, and in GGUF files more of them do.
+  std::vector<std::string> names, classes, of_gguf;
+  const auto add = [](std::vector<std::string>& to, std::string_view name) {
+    if (std::ranges::find(to, name) == to.end()) to.emplace_back(name);
+  };
+  for (const ArchSpec* arch : architectures) {
+    add(names, arch->name);
+    add(classes, arch->hf_class);
+    for (const std::string_view name : arch->same_classes) add(classes, name);
+    add(of_gguf, arch->gguf_name());
+  }
+  for (const SeeingModel& model : seeing_models) {
+    add(names, model.type);
+    if (!model.gguf.empty()) add(of_gguf, model.gguf);
+  }
   Table table("lrr");
   table.add({"format", "bits a weight", "group"});
   Json json = {
-      {"formats", Json::array()}, {"architectures", names}, {"kv", kv_kinds()}, {"source_types", source_types()}};
+      {"formats", Json::array()}, {"architectures", names}, {"classes", classes}, {"gguf_architectures", of_gguf}, {"kv", kv_kinds()}, {"source_types", source_types()}};
   for (const FormatInfo& format : formats()) {
     json["formats"].push_back({{"name", std::string(format.name)},
                                {"id", static_cast<int>(format.id)},
@@ -59,7 +74,7 @@ int print_formats(bool as_json) {
     print_json(json);
     return 0;
   }
-  print(message(table.text(), "\nto GGUF alone:      ", joined(gguf_alone), "\nmixes of llama.cpp: ", joined(mixed), "\narchitectures:      ", joined(names), "\nkeys and values:    ", joined(kv_kinds()),
+  print(message(table.text(), "\nto GGUF alone:      ", joined(gguf_alone), "\nmixes of llama.cpp: ", joined(mixed), "\narchitectures:      ", joined(names), "\nclasses:            ", joined(classes), "\nof GGUF files:      ", joined(of_gguf), "\nkeys and values:    ", joined(kv_kinds()),
                 "\ntypes read:         ", joined(source_types()), "\n"));
   return 0;
 }

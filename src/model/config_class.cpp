@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bantam/core/error.hpp"
+#include "bantam/core/names.hpp"
 #include "bantam/model/seeing.hpp"
 #include "model/config_json.hpp"
 #include "model/sentence_modules.hpp"
@@ -49,6 +50,13 @@ bool is_class_of(const ArchSpec& arch, std::string_view name) {
   return arch.hf_class == name || (arch.older_class == name && !name.empty()) || is_same || is_without_head(arch, name);
 }
 
+/// What may have been meant, of the classes or types of all architectures.
+std::string near_to(std::string_view name, std::string_view ArchSpec::* of) {
+  std::vector<std::string_view> names;
+  for (const ArchSpec* arch : architectures) names.push_back(arch->*of);
+  return did_you_mean(name, names);
+}
+
 }  // namespace
 
 const ArchSpec& find_hf_arch(const Json& json, const std::string& place, bool is_part) {
@@ -76,7 +84,7 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place, bool is
   // Where nobody knows the class, the type decides of a part, as transformers makes it (SmolVLM2's VLlama3ForCausalLM, a Llama), and of models
   // that see whose configs have the numbers of their text side by side with those of images (Qwen2.5-VL).
   if (is_named && !is_part && text_of_seeing(type) == nullptr) {
-    fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(class_name));
+    fail(Errc::unsupported, place, ": architectures: expected one that `bantam formats` lists, found ", printable(class_name), near_to(class_name, &ArchSpec::hf_class));
   }
   // The text of a model that sees has a type of its own: qwen3_5_text.
   const std::string_view text = "_text", alone = type.ends_with(text) ? std::string_view(type).substr(0, type.size() - text.size()) : type;
@@ -84,7 +92,7 @@ const ArchSpec& find_hf_arch(const Json& json, const std::string& place, bool is
     if (const ArchSpec* found = the_best([&](const ArchSpec* arch) { return arch->name == name; })) return *found;
     if (const ArchSpec* found = text_of_seeing(name)) return *found;
   }
-  fail(Errc::unsupported, place, ": model_type: expected one that `bantam formats` lists, found ", printable(type));
+  fail(Errc::unsupported, place, ": model_type: expected one that `bantam formats` lists, found ", printable(type), near_to(type, &ArchSpec::name));
 }
 
 const Json& text_part(const Json& json, std::string& place) {

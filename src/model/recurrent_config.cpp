@@ -164,8 +164,9 @@ void write_layer_kinds(const ModelConfig& c, Json& json) {
     return;
   }
   if (!c.arch->group_key.empty()) {
-    for (std::int64_t group = 1; group <= c.layers; ++group) {
-      if (!std::ranges::equal(by_groups(*c.arch, group, c.layers), c.specs, {}, &LayerKind::mixer, &LayerSpec::mixer)) continue;
+    const auto first = std::ranges::find_if(c.specs, [](const LayerSpec& spec) { return attends(spec.mixer); });
+    const std::int64_t group = first - c.specs.begin() + 1;
+    if (group <= c.layers && std::ranges::equal(by_groups(*c.arch, group, c.layers), c.specs, {}, &LayerKind::mixer, &LayerSpec::mixer)) {
       json[c.arch->group_key] = group;
       return;
     }

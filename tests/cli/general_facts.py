@@ -131,13 +131,15 @@ def facts_broken_streams(h):
 
 def facts_lists(h):
     formats = h.json("formats")
-    h.equal("formats: keys", set(formats), {"formats", "gguf_formats", "mixes", "architectures", "kv", "source_types"})
+    h.equal("formats: keys", set(formats), {"formats", "gguf_formats", "mixes", "architectures", "classes", "gguf_architectures", "kv", "source_types"})
     h.fact("formats: entries", all(set(f) == {"name", "id", "bits_per_weight", "group"} for f in formats["formats"]), formats)
     h.fact("formats: those of GGUF alone", {"iq1_s.g32", "iq2_xs.g16", "iq3_s.g32"} <= {f["name"] for f in formats["gguf_formats"]}, formats)
     h.fact("formats: names and ids differ", len({f["name"] for f in formats["formats"]}) == len({f["id"] for f in formats["formats"]}) == len(formats["formats"]), formats)
     h.fact("formats: what the issue asks", {"f32", "f16", "bf16", "i8.row", "i8.g32", "i4.g32", "nf4.g64", "fp4.g64"} <= {f["name"] for f in formats["formats"]}, formats)
     h.fact("formats: kinds of cache", {"f32", "f16", "q8", "q4", "q3"} == set(formats["kv"]), formats)
     h.fact("formats: architectures", {"llama", "mistral", "qwen2", "qwen3"} <= set(formats["architectures"]), formats)
+    h.fact("formats: classes of folders, and architectures of GGUF files", "LlamaForCausalLM" in formats["classes"] and {"llama", "qwen3vl", "step35"} <= set(formats["gguf_architectures"]), formats)
+    h.fact("formats: each name once", all(len(set(formats[key])) == len(formats[key]) for key in ("architectures", "classes", "gguf_architectures")), formats)
     h.fact("formats: source types", {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"} <= set(formats["source_types"]), formats)
     table = h.succeeds("formats").text
     h.fact("formats: the table names every format", all(f["name"] in table for f in formats["formats"]), table)

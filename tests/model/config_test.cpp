@@ -110,6 +110,8 @@ TEST_CASE("a config that breaks its rules is refused in one line that names file
 TEST_CASE("a class that is not there is refused by one short line that says where those stand that are") {
   CHECK(error_of([] { (void)parse(with(R"({"architectures":["PegasusForConditionalGeneration"]})")); }) ==
         "m/config.json: architectures: expected one that `bantam formats` lists, found PegasusForConditionalGeneration");
+  has(error_of([] { (void)parse(with(R"({"architectures":["LlamaForCasualLM"]})")); }), "found LlamaForCasualLM; did you mean LlamaForCausalLM");
+  has(error_of([] { (void)parse(with(R"({"architectures":null,"model_type":"qwen3moe"})")); }), "model_type: expected one that `bantam formats` lists, found qwen3moe; did you mean qwen3_moe");
 }
 
 TEST_CASE("text that is no config is refused") {

@@ -103,14 +103,19 @@ struct Channels {
                               vector(width, 10, 0, 3), vector(size, 11, 1, 0.3)};
   static Block block(int workers) { return {kernels_in_use(), sizes, eps, workers}; }
 
-  [[nodiscard]] Rows expected() const {
+  /// f and g: what decays and the output gate are made of.
+  [[nodiscard]] Rows expected_of(Rows f, Rows g, double bound) const {
     const Rows x = input_rows();
     const auto convolved = [&](const WeightMatrix& w, const std::vector<float>& convolution) { return reference::causal_convolution(product(w, x), convolution, {}, 4); };
     std::vector<float> a_log;
     for (const float decay : weights.decay) a_log.push_back(std::log(-decay));
     return product(weights.out, reference::channel_delta(heads, size, {convolved(weights.q, q_convolution), convolved(weights.k, k_convolution), convolved(weights.v, v_convolution),
-                                                                       product(weights.f_b, product(weights.f_a, x)), product(weights.g_b, product(weights.g_a, x)), product(weights.b, x)},
-                                                         a_log, weights.decay_bias, weights.norm, eps));
+                                                                       std::move(f), std::move(g), product(weights.b, x)},
+                                                         a_log, weights.decay_bias, weights.norm, eps, bound));
+  }
+  [[nodiscard]] Rows expected() const {
+    const Rows x = input_rows();
+    return expected_of(product(weights.f_b, product(weights.f_a, x)), product(weights.g_b, product(weights.g_a, x)), 0);
   }
 };
 
@@ -124,15 +129,7 @@ struct BoundedChannels : Channels {
   }
   static Block block(int workers) { return {kernels_in_use(), sizes, eps, workers, bound}; }
 
-  [[nodiscard]] Rows expected() const {
-    const Rows x = input_rows();
-    const auto convolved = [&](const WeightMatrix& w, const std::vector<float>& convolution) { return reference::causal_convolution(product(w, x), convolution, {}, 4); };
-    std::vector<float> a_log;
-    for (const float decay : weights.decay) a_log.push_back(std::log(-decay));
-    return product(weights.out, reference::channel_delta(heads, size, {convolved(weights.q, q_convolution), convolved(weights.k, k_convolution), convolved(weights.v, v_convolution),
-                                                                       product(weights.f_a, x), product(weights.g_a, x), product(weights.b, x)},
-                                                         a_log, weights.decay_bias, weights.norm, eps, bound));
-  }
+  [[nodiscard]] Rows expected() const { return expected_of(product(weights.f_a, input_rows()), product(weights.g_a, input_rows()), bound); }
 };
 
 struct Space {
