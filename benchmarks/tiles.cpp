@@ -80,61 +80,74 @@ struct Rates {
 
 constexpr std::int64_t size_in_memory = 4096;
 
+struct Asked {
+  int rounds = 5, threads = 0;
+  std::int64_t tokens = 120;
+  double seconds = 0.1;
+  bool from_memory = true;
+  std::vector<const bantam::FormatInfo*> formats;  ///< none: all
+};
+
+void print_row(const bantam::FormatInfo& format, const Asked& asked) {
+  const bantam::KernelTable& kernels = bantam::kernels_in_use();
+  Product prefill(format, asked.tokens);
+  Product decode(format, 1);
+  Rates tile, one, all;
+  std::vector<double> cached;
+  for (int round = 0; round < asked.rounds; ++round) {
+    const std::int64_t loops = 10000;
+    const double pure = rate(static_cast<double>(kernels.int8_rate(loops)), asked.seconds, [&] { (void)kernels.int8_rate(loops); });
+    tile.add(rate(prefill.operations(), asked.seconds, prefill) / 1e9, pure / 1e9);
+    cached.push_back(rate(decode.bytes(), asked.seconds, decode) / 1e9);
+    if (!asked.from_memory) continue;
+    one.add(bantam::measure_product_gb_s(format, size_in_memory, size_in_memory, 1), bantam::measure_read_gb_s(1));
+    if (asked.threads > 1) all.add(bantam::measure_product_gb_s(format, size_in_memory, size_in_memory, asked.threads), bantam::measure_read_gb_s(asked.threads));
+  }
+  std::printf("| %s | %.3f |", std::string(format.name).c_str(), format.bits_per_weight);
+  tile.print(0);
+  std::printf(" %.1f |", bantam::median(cached));
+  if (asked.from_memory) one.print(1);
+  if (asked.from_memory && asked.threads > 1) all.print(1);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 5, threads = 0;
-  bool from_memory = true;
-  std::int64_t tokens = 120;
-  double seconds = 0.1;
-  std::vector<std::string> names;
+  Asked asked;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--rounds" && i + 1 < argc) {
-      rounds = std::max(1, std::atoi(argv[++i]));
+      asked.rounds = std::max(1, std::atoi(argv[++i]));
     } else if (argument == "--seconds" && i + 1 < argc) {
-      seconds = std::atof(argv[++i]);
+      asked.seconds = std::atof(argv[++i]);
     } else if (argument == "--tokens" && i + 1 < argc) {
-      tokens = std::max(1, std::atoi(argv[++i]));
+      asked.tokens = std::max(1, std::atoi(argv[++i]));
     } else if (argument == "--threads" && i + 1 < argc) {
-      threads = std::max(1, std::atoi(argv[++i]));
+      asked.threads = std::max(1, std::atoi(argv[++i]));
     } else if (argument == "--cache-only") {
-      from_memory = false;
+      asked.from_memory = false;
     } else if (argument.starts_with("-")) {
       std::fprintf(stderr, "usage: bench_tiles [--rounds N] [--seconds S] [--tokens N] [--threads N] [--cache-only] [FORMAT...]\n");
       return 2;
     } else {
-      names.push_back(argument);
+      try {
+        asked.formats.push_back(&bantam::find_format(argument));
+      } catch (const bantam::Error& error) {
+        std::fprintf(stderr, "bench_tiles: %s\n", error.what());
+        return 2;
+      }
     }
   }
-  const bantam::KernelTable& kernels = bantam::kernels_in_use();
-  threads = bantam::Team(threads).size();
-  std::printf("%s, one thread\n\n| format | bits | prefill, Gop/s | of the dot products | one token from cache, GB/s |", kernels.name);
-  if (from_memory) std::printf(" from memory | of the loads |");
-  if (from_memory && threads > 1) std::printf(" on %d threads | of the loads |", threads);
-  std::printf("\n|---|---|---|---|---|%s%s\n", from_memory ? "---|---|" : "", from_memory && threads > 1 ? "---|---|" : "");
+  asked.threads = bantam::Team(asked.threads).size();
+  const bool on_all = asked.from_memory && asked.threads > 1;
+  std::printf("%s, one thread\n\n| format | bits | prefill, Gop/s | of the dot products | one token from cache, GB/s |", bantam::kernels_in_use().name);
+  if (asked.from_memory) std::printf(" from memory | of the loads |");
+  if (on_all) std::printf(" on %d threads | of the loads |", asked.threads);
+  std::printf("\n|---|---|---|---|---|%s%s\n", asked.from_memory ? "---|---|" : "", on_all ? "---|---|" : "");
   for (const bantam::FormatInfo& format : bantam::formats()) {
-    if (!names.empty() && std::ranges::find(names, format.name) == names.end()) continue;
-    Product prefill(format, tokens);
-    Product decode(format, 1);
-    Rates tile, one, all;
-    std::vector<double> cached;
-    for (int round = 0; round < rounds; ++round) {
-      const std::int64_t loops = 10000;
-      const double pure = rate(static_cast<double>(kernels.int8_rate(loops)), seconds, [&] { (void)kernels.int8_rate(loops); });
-      tile.add(rate(prefill.operations(), seconds, prefill) / 1e9, pure / 1e9);
-      cached.push_back(rate(decode.bytes(), seconds, decode) / 1e9);
-      if (!from_memory) continue;
-      one.add(bantam::measure_product_gb_s(format, size_in_memory, size_in_memory, 1), bantam::measure_read_gb_s(1));
-      if (threads > 1) all.add(bantam::measure_product_gb_s(format, size_in_memory, size_in_memory, threads), bantam::measure_read_gb_s(threads));
-    }
-    std::printf("| %s | %.3f |", std::string(format.name).c_str(), format.bits_per_weight);
-    tile.print(0);
-    std::printf(" %.1f |", bantam::median(cached));
-    if (from_memory) one.print(1);
-    if (from_memory && threads > 1) all.print(1);
-    std::printf("\n");
-    std::fflush(stdout);
+    if (asked.formats.empty() || std::ranges::find(asked.formats, &format) != asked.formats.end()) print_row(format, asked);
   }
   return 0;
 }

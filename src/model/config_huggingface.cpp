@@ -74,7 +74,7 @@ void refuse_others(const Json& json, const std::string& place, const ModelConfig
   if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
     fail(Errc::unsupported, place, ": vocab_size_per_layer_input: expected the ", c.vocab, " of vocab_size, found ", *own);
   }
-  // Ling's: a shared expert is as wide as others together.
+  // Ling's shared experts are each as wide as the others.
   const auto sparse = std::ranges::find_if(c.specs, &LayerSpec::is_sparse);
   if (const auto own = number_at(json, "moe_shared_expert_intermediate_size", place); own && arch.find(Field::shared_experts) != nullptr && sparse != c.specs.end() && *own != static_cast<double>(sparse->expert_ffn)) {
     fail(Errc::unsupported, place, ": moe_shared_expert_intermediate_size: expected the ", sparse->expert_ffn, " of other experts, found ", *own);
@@ -186,7 +186,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   if (arch.norms_turned) c.norms_turned = flag_at(json, "use_qk_norm", place, true);
   if (arch.temperature.scale > 0) c.temperature = read_temperature(json, place, arch.temperature);
-  if (arch.limits_gates()) read_limits(json, place, c);
+  read_limits(json, place, c);
   check_sparse_layers(json, place, c);
   check_router(c.router, place);
   check_rope(c.rope, place);

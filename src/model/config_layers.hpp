@@ -18,7 +18,7 @@ namespace bantam::inline v0::detail {
 [[nodiscard]] double trimmed_ffn(const Json& json, double said, const std::string& place);
 /// The window of each layer. Returns the one that layers with a window have, 0: none has.
 std::int64_t read_windows(const Json& json, const Source& source, ModelConfig& c);
-/// What gates of each layer stay below, of experts and of MLPs; those of layers that draft may follow.
+/// What gates of each layer stay below, where the architecture's configs say it; those of layers that draft may follow.
 void read_limits(const Json& json, const std::string& place, ModelConfig& c);
 /// Layers with experts by number, where a config lists them: those of its step.
 void check_sparse_layers(const Json& json, const std::string& place, const ModelConfig& c);

@@ -70,6 +70,15 @@ std::int64_t listed_number(const ModelConfig& c, Field field, std::int64_t i) no
   return c.arch->single_halves && spec.is_sparse() ? spec.expert_ffn : spec.ffn;
 }
 
+/// What gates of each layer stay below.
+void write_limits(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
+  for (const auto& [limit, name] : gate_limits) {
+    std::vector<float> limits;
+    for (const LayerSpec& spec : c.specs) limits.push_back(spec.*limit);
+    file.key(message(prefix, name), std::span<const float>(limits));
+  }
+}
+
 void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& prefix) {
   for (const Field field : {Field::heads, Field::kv_heads, Field::ffn, Field::shared_ffn}) {
     const ConfigKey* key = c.arch->find(field);
@@ -79,12 +88,6 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
     std::vector<std::int32_t> sizes;
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back(static_cast<std::int32_t>(listed_number(c, field, i)));
     file.key(message(prefix, name), std::span<const std::int32_t>(sizes));
-  }
-  for (const auto& [limit, name] : gate_limits) {
-    if (!c.arch->limits_gates()) break;
-    std::vector<float> limits;
-    for (const LayerSpec& spec : c.specs) limits.push_back(spec.*limit);
-    file.key(message(prefix, name), std::span<const float>(limits));
   }
   if (!c.arch->flags_windows) return;
   std::vector<bool> windows;
@@ -189,6 +192,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   file.key("general.quantization_version", std::uint32_t{2});
   if (says_activation(c)) file.key(message(prefix, c.arch->gguf_activation_key), activation_name_of(c.gate));
   write_numbers(file, c, prefix);
+  if (c.arch->limits_gates()) write_limits(file, c, prefix);
   write_lists(file, c, prefix);
   write_use(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);

@@ -168,7 +168,7 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   if (!w.o_norm.empty()) normalize_attended(pass, w);
 }
 
-/// attended *= sigmoid(gate), or that or softplus of the head's one gate, head by head.
+/// attended *= sigmoid(gate), number by number; or all numbers of a head by the sigmoid, or softplus, of its one gate.
 inline void SelfAttention::gate(const Pass& pass, std::int64_t heads) noexcept {
   const std::int64_t d = value_dim();
   pass.for_units(Work::gates, heads, [&](std::int64_t t, std::int64_t h, int worker) {
