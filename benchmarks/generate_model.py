@@ -53,11 +53,16 @@ class Shape:
     dense_layers: int = 0  # before the first that has experts
     rope_dim: int = 0      # of each head; 0: all
 
-    window: int = 0        # of every other layer
+    window: int = 0        # of every other layer, of Gemma 3n's four of five
+    streams: int = 0       # residual streams, of Gemma 3n
+    per_layer: int = 0     # width of its per-layer embeddings
+    laurel: int = 0        # rank of the branch beside its attention
+    shared_layers: int = 0  # at its end, that read the keys and values of others
+    sparse_layers: int = 0  # at its beginning, with one gate in twenty left
 
     @property
     def has_head_norms(self):
-        return self.arch == "qwen3moe"
+        return self.arch in ("qwen3moe", "gemma3n")
 
     @property
     def has_biases(self):
@@ -84,6 +89,8 @@ SHAPES = {
                            add_bos=False, experts=128, experts_used=8, expert_ffn=768),
     "gpt-oss-20b": Shape(2880, 24, 2880, 64, 8, 64, 201088, 131072, arch="gpt-oss", rope_base=150000.0, pre="gpt-4o", add_bos=False, experts=32,
                          experts_used=4, expert_ffn=2880, window=128),
+    "gemma-3n-e2b": Shape(2048, 30, 8192, 8, 2, 256, 262400, 32768, tied=True, arch="gemma3n", eps=1e-6, rope_base=1000000.0, vocab_type="spm",
+                          window=512, streams=4, per_layer=256, laurel=64, shared_layers=10, sparse_layers=10),
     "glm-4.5-air": Shape(4096, 46, 10944, 96, 8, 128, 151552, 131072, arch="glm4moe", rope_base=1000000.0, pre="glm4", add_bos=False,
                          experts=128, experts_used=8, expert_ffn=1408, shared_ffn=1408, dense_layers=1, rope_dim=64),
 }
@@ -188,11 +195,28 @@ def tensors(shape, names, matrix_kind, vector_kind, seed):
         add_matrix(f"{block}ffn_up{ending}.weight", ffn, shape.dim)
         add_matrix(f"{block}ffn_down{ending}.weight", shape.dim, ffn)
 
+    def add_streams(block):
+        """What a layer of Gemma 3n has beside attention and MLP."""
+        for part, outputs, inputs in (("altup_router", shape.streams, shape.dim), ("altup_predict_coef", shape.streams**2, shape.streams),
+                                      ("altup_correct_coef", shape.streams, shape.streams), ("laurel_l", shape.laurel, shape.dim), ("laurel_r", shape.dim, shape.laurel)):
+            add_matrix(f"{block}{part}.weight", outputs, inputs, vector_kind)
+        for part in ("altup_router_norm", "altup_correct_scale", "laurel_post_norm", "post_attention_norm", "post_ffw_norm", "post_norm"):
+            add_vector(f"{block}{part}.weight", shape.dim, 1.0)
+        add_matrix(block + "inp_gate.weight", shape.per_layer, shape.dim)
+        add_matrix(block + "proj.weight", shape.dim, shape.per_layer)
+
     def add_vector(name, size, value):
         result.append((names(name), vector_kind, (size,), vector(vector_kind, size, value)))
 
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     add_matrix("token_embd.weight", shape.vocab, shape.dim)
+    if shape.streams:
+        add_matrix("per_layer_token_embd.weight", shape.vocab, shape.layers * shape.per_layer)
+        add_matrix("per_layer_model_proj.weight", shape.layers * shape.per_layer, shape.dim, "f16")
+        add_vector("per_layer_proj_norm.weight", shape.per_layer, 1.0)
+        for name in ("altup_proj.weight", "altup_unembd_proj.weight"):
+            extents = (shape.streams - 1, shape.dim, shape.dim)
+            result.append((name, "f16", extents, matrix(rng, "f16", extents)))
     for i in range(shape.layers):
         block = f"blk.{i}."
         add_vector(block + "attn_norm.weight", shape.dim, 1.0)
@@ -206,6 +230,8 @@ def tensors(shape, names, matrix_kind, vector_kind, seed):
             add_vector(block + "attn_sinks.weight", shape.heads, 1.0)
         for part in ("q", "k") if shape.has_head_norms else ():
             add_vector(f"{block}attn_{part}_norm.weight", shape.head_dim, 1.0)
+        if shape.streams:
+            add_streams(block)
         add_vector(block + ("post_attention_norm" if shape.arch in ("glm4moe", "gpt-oss") else "ffn_norm") + ".weight", shape.dim, 1.0)
         if shape.experts == 0 or i < shape.dense_layers:
             add_mlp(block, "", shape.ffn)
@@ -268,6 +294,18 @@ def gguf_metadata(shape, kind, name):
             f"{arch}.leading_dense_block_count": scalar("u32", shape.dense_layers),
             f"{arch}.expert_gating_func": scalar("u32", 2),  # sigmoid
             f"{arch}.expert_weights_scale": scalar("f32", 1.0),
+        }
+    if shape.streams:
+        # One gate in twenty is more than this many deviations above the mean.
+        deviations = [1.6448536 if i < shape.sparse_layers else -math.inf for i in range(shape.layers)]
+        metadata |= {
+            f"{arch}.altup.num_inputs": scalar("u32", shape.streams),
+            f"{arch}.altup.active_idx": scalar("u32", 0),
+            f"{arch}.embedding_length_per_layer_input": scalar("u32", shape.per_layer),
+            f"{arch}.attention.shared_kv_layers": scalar("u32", shape.shared_layers),
+            f"{arch}.activation_sparsity_scale": array("f32", deviations),
+            f"{arch}.attention.sliding_window_pattern": array("bool", [i % 5 != 4 for i in range(shape.layers)]),
+            f"{arch}.rope.freq_base_swa": scalar("f32", 10000.0),
         }
     if shape.window:
         metadata[f"{arch}.attention.sliding_window"] = scalar("u32", shape.window)
@@ -389,6 +427,8 @@ def main():
     try:
         shape = read_shape(arguments)
         kind = arguments.type or ("q4_0" if arguments.format == "gguf" else "bf16")
+        if arguments.format == "hf" and shape.arch == "gemma3n":
+            raise ValueError("gemma-3n-e2b is written as a GGUF file alone: expected --format gguf")
         if arguments.format == "hf" and shape.arch == "gpt-oss":
             raise ValueError("gpt-oss has its experts in tensors of their own form in folders: expected --format gguf")
         if arguments.format == "hf" and kind.startswith("q"):

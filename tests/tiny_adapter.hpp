@@ -38,7 +38,7 @@ struct TinyAdapter {
     for (const TinyTensor& t : model.tensors) {
       const RoleInfo& info = info_of(t.own.role);
       if (std::ranges::count(left_out, t.own.role) > 0) continue;
-      if (!info.is_matrix() || info.is_looked_up() || (info.by_heads && !t.fused.transposed) || t.own.layer >= model.sizes.layers) continue;
+      if (!info.is_adaptable() || info.is_looked_up() || (info.by_heads && !t.fused.transposed) || t.own.layer >= model.sizes.layers) continue;
       const auto normal = [&](std::int64_t count, double spread) {
         std::vector<float> values;
         for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>(spread * random.normal()));

@@ -12,6 +12,7 @@
 #include "limits.hpp"
 #include "model/arrangement.hpp"
 #include "model/config_words.hpp"
+#include "model/gate_sparsity.hpp"
 #include "model/listed_numbers.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/sentence_modules.hpp"
@@ -127,6 +128,16 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::per_layer_gate: return layer + "per_layer_gate";
     case Role::per_layer_projection: return layer + "per_layer_projection";
     case Role::per_layer_norm: return layer + "per_layer_norm";
+    case Role::stream_projection: return "stream_projection";
+    case Role::stream_unembedding: return "stream_unembedding";
+    case Role::stream_router: return layer + "stream_router";
+    case Role::stream_router_norm: return layer + "stream_router_norm";
+    case Role::stream_prediction: return layer + "stream_prediction";
+    case Role::stream_correction: return layer + "stream_correction";
+    case Role::stream_scale: return layer + "stream_scale";
+    case Role::laurel_left: return layer + "laurel_left";
+    case Role::laurel_right: return layer + "laurel_right";
+    case Role::laurel_norm: return layer + "laurel_norm";
     case Role::layer_scale: return layer + "layer_scale";
     case Role::mlp_out_norm: return layer + "mlp_out_norm";
     case Role::xielu_positive: return layer + "mlp.act_fn.alpha_p";
@@ -148,7 +159,7 @@ std::string reference_name(const TensorId& id, bool sparse) {
 /// Tables and matrices of no block that are kept as vectors: around 0.
 bool is_table_of_floats(Role role) {
   return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias || role == Role::relative_bias ||
-         role == Role::pooled_dense || role == Role::pooled_dense_bias || role == Role::pooled_dense_2 || role == Role::pooled_dense_2_bias;
+         role == Role::stream_router || role == Role::stream_prediction || role == Role::stream_correction || role == Role::pooled_dense || role == Role::pooled_dense_bias || role == Role::pooled_dense_2 || role == Role::pooled_dense_2_bias;
 }
 
 /// What is added, or multiplied by, around 0.
@@ -179,6 +190,9 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   if (id.layer >= 0 && recurs(sizes.layer(id.layer).mixer)) t.id = id;
   t.gguf_shape = stored_shape(id, sizes, Container::gguf);
   if (info.by_heads) t.heads = heads;
+  if (info.by_streams) t.heads = sizes.streams - 1;
+  for (std::int64_t i = 0; info.by_streams && i < sizes.streams - 1; ++i) t.pieces.push_back(name_from(key->fused.pieces, {id.role, id.layer, i}));
+  if (info.role == Role::per_layer_embedding) t.rows_put_in = vocab - rows;
   if (!key->fused.name.empty() && (sees || !key->fused.only_read)) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
   const bool scales = !info.is_matrix() && !info.bias_of && info.role != Role::shared_gate && info.role != Role::selection_bias && info.role != Role::sinks && !is_recurrent_offset(info.role) && !is_table_of_floats(info.role);
@@ -260,7 +274,17 @@ void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
   if (!shares_values) sizes.per_layer_dim = per_layer_dim;
 }
 
-/// What config.json says of them.
+/// Several residual streams; the last layers read the keys of others, gates of some are sparse, and a few tokens have no per-layer embedding.
+void TinyModel::set_streams(std::vector<LayerSpec>& specs) {
+  if (arch->find(Field::streams) == nullptr) return;
+  sizes.streams = streams, sizes.active_stream = active_stream, sizes.laurel_rank = laurel_rank;
+  sizes.per_layer_dim = per_layer_dim, sizes.per_layer_vocab = vocab - 3;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (sparse_layers > 0 ? static_cast<std::int64_t>(i) < sparse_layers : i % 2 == 0) specs[i].gate_cutoff = gate_cutoff;
+  }
+  for (auto i = static_cast<std::size_t>(first_shared); i < specs.size(); ++i) specs[i].kv_layer = first_shared - (specs[i].window > 0 ? 2 : 1);
+}
+
 /// What was said of layers in the words that Step-3.5's folders are published with.
 void TinyModel::say_step_words() {
   for (const char* usual : {"num_attention_heads_per_layer", "rope_parameters", "mlp_layer_types", "partial_rotary_factor"}) config[usual] = nullptr;
@@ -301,6 +325,7 @@ TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
   sizes.arch = arch;
+  if (arch->find(Field::streams) != nullptr) dim = round_up<std::int64_t>(dim, panel_rows);
   if (!arch->latent && arch->find(Field::heads) != nullptr && arch->find(Field::head_dim) == nullptr) head_dim = dim / heads;
   sizes.has_head = arch->find(Role::head) != nullptr && labels == 0;
   if (arch->find(Role::token_type_embedding) != nullptr) sizes.token_types = token_types;
@@ -328,7 +353,7 @@ TinyModel& TinyModel::make() {
   const auto cap = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 0.0; };
   sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
                   .attention = arch->find(Field::attention_scale) != nullptr ? 0.25 : arch->attention_scale, .logits = scale(Field::logit_scale, 0.5) * scale(Field::logit_factor, 1.25),
-                  .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, 3)};
+                  .attention_softcap = cap(Field::attention_softcap, 2), .final_softcap = cap(Field::final_softcap, final_softcap)};
   sizes.scales.values = scale(Field::value_scale, 0.625);
   if (arch->folds_scales) sizes.scales = scales;
   if (arch->find(Field::temperature_scale) != nullptr) {
@@ -340,7 +365,8 @@ TinyModel& TinyModel::make() {
   if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
   if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
   if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
-  if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step + (arch->dense_see_all ? 1 : 0));
+  const bool shares = arch->shares_keys() && !arch->full_layers_differ();
+  if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step + (arch->dense_see_all ? 1 : 0) + (shares ? 2 : 0));
   sizes.alibi = arch->alibi;
   sizes.relative_bias = arch->relative_bias;
   if (arch->encodes) sizes.decoder_start = 3;
@@ -370,6 +396,7 @@ TinyModel& TinyModel::make() {
   }
   for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
   set_full_layers(specs);
+  set_streams(specs);
   for (std::size_t i = 0; arch->limits_gates() && i < specs.size(); ++i) (i % 2 == 1 ? specs[i].expert_limit : specs[i].mlp_limit) = 0.25F;
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
@@ -429,6 +456,7 @@ TinyModel& TinyModel::make() {
     for (const LayerSpec& spec : sizes.specs) config["mlp_layer_types"].push_back(spec.is_sparse() ? "sparse" : "dense");
   }
   say_full_layers();
+  detail::write_gate_sparsity(sizes, config);
   for (std::size_t number = 0; number < arch->limit_keys.size(); ++number) {
     Json& limits = config[arch->limit_keys[number]] = Json::array();
     for (const LayerSpec& spec : sizes.specs) limits.push_back(number == 0 ? spec.expert_limit : spec.mlp_limit);
@@ -443,6 +471,11 @@ std::vector<TinyTensor> TinyModel::folder_tensors() const {
   std::vector<TinyTensor> all;
   for (const TinyTensor& one : tensors) {
     if (one.name.empty()) continue;  // GGUF's alone
+    for (std::size_t i = 0; i < one.pieces.size(); ++i) {
+      const std::int64_t rows = one.shape[0] / std::ssize(one.pieces), numbers = rows * one.shape[1], from = static_cast<std::int64_t>(i) * numbers;
+      all.push_back({one.pieces[i], "", {rows, one.shape[1]}, {one.values.begin() + from, one.values.begin() + from + numbers}});
+    }
+    if (!one.pieces.empty()) continue;
     // One matrix in a tensor of its own may be transposed there.
     if (one.fused_name.empty() || (!fuses && one.fused_name != one.name)) {
       all.push_back(one);
@@ -634,6 +667,11 @@ GgufBuilder TinyModel::gguf() const {
     for (const LayerSpec& spec : sizes.specs) of_experts.push_back(spec.expert_limit), of_mlps.push_back(spec.mlp_limit);
     b.key(message(name, ".swiglu_clamp_exp"), of_experts).key(message(name, ".swiglu_clamp_shexp"), of_mlps);
   }
+  if (!arch->sparsity_key.empty()) {
+    std::vector<float> deviations;
+    for (const LayerSpec& spec : sizes.specs) deviations.push_back(spec.gate_cutoff.value_or(-INFINITY));
+    b.key(message(name, ".activation_sparsity_scale"), deviations);
+  }
   if (arch->flags_windows) {
     std::vector<bool> windows, turned;
     for (const LayerSpec& spec : sizes.specs) windows.push_back(spec.window > 0), turned.push_back(spec.rope != nn::LayerRope::none);
@@ -739,6 +777,12 @@ void TinyModel::put_tensors(GgufBuilder& b) const {
       bytes = bytes_of({t->values.begin() + left_out * dimensions[0], t->values.end()}, "F32");
       t = end;
     }
+    if (t->rows_put_in > 0) {
+      dimensions.back() += t->rows_put_in;
+      bytes = bytes_of(t->values, "F32");
+      for (std::int64_t i = 0; i < t->rows_put_in; ++i) bytes += bytes_of({t->values.begin(), t->values.begin() + dimensions[0]}, "F32");
+      t = end;
+    }
     for (; t != end; ++t) bytes += bytes_of(t->id.layer >= 0 ? for_gguf(t->id, sizes, folded(*t)) : arch->folds_scales ? folded(*t) : for_gguf(*t), "F32");
     b.tensor(name, dimensions, 0, bytes);
   }
@@ -789,6 +833,7 @@ reference::Transformer TinyModel::reference() const {
   r.softplus_gates = arch->output_gate == nn::OutputGate::of_heads_softplus;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const std::string mlp = message("model.layers.", i, ".mlp.");
+    if (specs[i].gate_cutoff) r.weights[mlp + "cutoff"] = {*specs[i].gate_cutoff};
     if (specs[i].mlp_limit > 0) r.weights[mlp + (specs[i].is_sparse() ? "shared_expert.limit" : "limit")] = {specs[i].mlp_limit};
     for (std::int64_t e = 0; specs[i].expert_limit > 0 && e < specs[i].experts; ++e) r.weights[message(mlp, "experts.", e, ".limit")] = {specs[i].expert_limit};
   }
@@ -815,15 +860,16 @@ reference::Transformer TinyModel::reference() const {
     for (std::int64_t i = 0; i < sizes.local_rope->dim / 2; ++i) r.local_frequencies.push_back(std::pow(sizes.local_rope->base, -2.0 * static_cast<double>(i) / static_cast<double>(sizes.local_rope->dim)));
   }
   for (std::int64_t i = 0; !arch->heads_key.empty() && i < sizes.layers; ++i) r.layer_heads.push_back(sizes.heads_of(i));
+  for (std::size_t i = 0; arch->shares_keys() && i < sizes.specs.size(); ++i) r.kv_layers.push_back(sizes.specs[i].kv_layer);
   for (std::size_t i = 0; arch->full_layers_differ() && i < sizes.specs.size(); ++i) {
     const LayerSpec& spec = sizes.specs[i];
     r.head_dims.push_back(sizes.head_dim_of(spec));
     r.groups.push_back(spec.group);
-    r.kv_layers.push_back(spec.kv_layer);
   }
   r.norms_values = arch->norms_values;
   r.value_scale = scales.values;
   r.per_layer_dim = sizes.per_layer_dim;
+  r.streams = sizes.streams, r.active_stream = sizes.active_stream;
   for (const LayerSpec& spec : specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
   r.temperature = sizes.temperature.scale, r.temperature_length = sizes.temperature.length, r.temperature_offset = sizes.temperature.offset;
   for (const TinyTensor& t : tensors) {

@@ -33,6 +33,8 @@ struct TinyTensor {
   float less = 0;                   ///< what folders store it less
   TensorId own = {};                ///< which weight of the model it is
   std::int64_t rows_left_out = 0;   ///< of its first, that GGUF files have none of
+  std::int64_t rows_put_in = 0;     ///< copies of its first behind the others, that GGUF files alone have
+  std::vector<std::string> pieces = {};  ///< Hugging Face's names of tensors that have equal parts of its rows; empty: it is one
 };
 
 /// Everything a test may wish to change before the files are written.
@@ -46,6 +48,7 @@ struct TinyModel {
   /// Of architectures whose GGUF files have them in weights: powers of two, so that both containers compute the same bits.
   ModelScales scales = {.embedding = 4, .logits = 0.25, .attention_in = 2, .attention_out = 0.5, .keys = 0.25, .space_in = 2, .space_out = 0.25, .space = {0.5, 0.25, 4, 0.125, 0.5},
                         .gate = 0.5, .down = 2};
+  double final_softcap = 3;  ///< of architectures that have one
   bool turned = false;  ///< by rope, where files say whether layers are
   std::int64_t window = 7;  ///< of architectures that have one in some layers
   std::int64_t key_heads = 2, value_heads = 4, key_dim = 12, state_value_dim = 12, taps = 4;  ///< of recurrent layers
@@ -53,6 +56,10 @@ struct TinyModel {
   std::int64_t full_head_dim = 0, full_kv_heads = 1;  ///< of layers without a window that differ from the others; 0: twice head_dim
   bool shares_values = false;  ///< keys are values in these, and no layer reads another's (Gemma 4, 31B); else half of the layers do (E2B, E4B)
   std::int64_t per_layer_dim = 12;  ///< of models without experts whose values are not their keys
+  std::int64_t streams = 4, active_stream = 1, laurel_rank = 8;  ///< of architectures that have several residual streams
+  std::int64_t first_shared = 5;   ///< of these: the layer from which on each reads the keys of another
+  std::int64_t sparse_layers = 0;  ///< and how many, the first, have sparse gates; 0: every other
+  float gate_cutoff = 0.5F;        ///< of these
   std::int64_t token_types = 2;  ///< of architectures that have some
   std::int64_t labels = 0;       ///< of a classifier, of architectures that may have one
   std::optional<Pooling> pooling = {};
@@ -118,6 +125,7 @@ struct TinyModel {
   void add(Random& random, const RoleInfo& info, const TensorId& id);
   void set_kind(LayerSpec& spec, std::size_t i);
   void set_full_layers(std::vector<LayerSpec>& specs);
+  void set_streams(std::vector<LayerSpec>& specs);
   void say_full_layers();
   void say_step_words();
   /// Calls f(key, number) for what containers say in numbers.

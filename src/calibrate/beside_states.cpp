@@ -42,7 +42,7 @@ void LayerEmbeddings::make(const std::vector<TokenId>& tokens) {
     for (std::int64_t t = range.begin; t < range.end; ++t) {
       const TokenId id = tokens[static_cast<std::size_t>(t)];
       source_.embed(*embedding_, id, 0, {&embedded(t, 0), static_cast<std::size_t>(options_.dim)}, scratch);
-      source_.read_row(*table_, id, row, scratch);
+      source_.read_row(*table_, source_.checkpoint().config().per_layer_row(id), row, scratch);
       std::copy_n(row.begin() + layer_ * width, width, &looked_up(t, 0));
     }
   });

@@ -20,7 +20,7 @@ constexpr std::size_t most_kept = (std::size_t{1} << 28) / sizeof(float);
 
 BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, bool judged)
     : source_(source), checkpoint_(source.checkpoint()), judges_(input_groups().size()), seen_(input_groups().size()), keys_(checkpoint_.config()),
-      original_keys_(checkpoint_.config()), embeddings_(source), judged_(judged) {
+      original_keys_(checkpoint_.config()), embeddings_(source), streams_(source), judged_(judged) {
   const ModelConfig& config = checkpoint_.config();
   std::int64_t longest = 0;
   if (std::ranges::all_of(calibration.samples, [](const std::vector<TokenId>& sample) { return sample.empty(); })) {
@@ -39,7 +39,7 @@ BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, 
     }
   };
   take(calibration.samples);
-  fitted_ = tokens_.size() * static_cast<std::size_t>(config.dim);
+  fitted_ = tokens_.size() * static_cast<std::size_t>(config.state_dim());
   if (judged) take(calibration.held_out);
   embed(config.has_source() ? Stack::encoder : Stack::decoder);
   forward_ = std::make_unique<Forward>(config, none_, longest, parallel_threads());
@@ -49,17 +49,18 @@ BlockPass::BlockPass(const ModelSource& source, const Calibration& calibration, 
 void BlockPass::embed(Stack stack) {
   const ModelConfig& config = checkpoint_.config();
   const auto embedding = std::ranges::find(checkpoint_.tensors(), Role::embedding, &CheckpointTensor::role);
-  const auto dim = static_cast<std::size_t>(config.dim);
+  const auto dim = static_cast<std::size_t>(config.dim), width = static_cast<std::size_t>(config.state_dim());
   const bool shifted = config.has_source() && stack == Stack::decoder;
-  hidden_.resize(tokens_.size() * dim);
+  hidden_.resize(tokens_.size() * width);
   RowCodes scratch;
   std::size_t at = 0;
   for (const std::int64_t length : lengths_) {
     for (std::int64_t position = 0; position < length; ++position, ++at) {
       const TokenId id = !shifted ? tokens_[at] : position == 0 ? static_cast<TokenId>(config.decoder_start) : tokens_[at - 1];
-      source_.embed(*embedding, id, position, std::span(hidden_).subspan(at * dim, dim), scratch, stack);
+      source_.embed(*embedding, id, position, std::span(hidden_).subspan(at * width, dim), scratch, stack);
     }
   }
+  streams_.spread(hidden_);
   checkpoint_.drop(*embedding);
 }
 
@@ -149,9 +150,9 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
     if (fitted) sums.hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    // Keys that others read are made by the whole half.
+    // Keys that others read are made by the whole half, and so are several residual streams.
     const bool lends = input_groups()[group].half == Half::mixer && checkpoint_.config().lends_keys(layer);
-    const bool ends_half = last_of(block, input_groups()[group].half) == &input_groups()[group] && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
+    const bool ends_half = !checkpoint_.config().has_streams() && last_of(block, input_groups()[group].half) == &input_groups()[group] && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
     if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }
@@ -257,10 +258,10 @@ void BlockPass::advance(const LayerWeights& block, std::int64_t layer, Half half
   enter(layer);
   const std::vector<float> kept = std::exchange(kept_, {});
   const InputGroup* last = last_of(block, half);
-  const std::int64_t dim = checkpoint_.config().dim, columns = last != nullptr ? first_of(block, *last)->columns() : 0;
+  const std::int64_t width = checkpoint_.config().state_dim(), columns = last != nullptr ? first_of(block, *last)->columns() : 0;
   std::size_t past = 0;
   for_each_sample([&](std::span<float> hidden) {
-    const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / dim;
+    const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / width;
     if (half == Half::mixer) keep_inputs(hidden, inputs_);
     if (past < kept.size()) {
       forward_->end_half(block, layer, *last, {kept.data() + past, {tokens, columns}}, hidden);

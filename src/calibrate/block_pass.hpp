@@ -12,6 +12,7 @@
 #include "beside_states.hpp"
 #include "expert_inputs.hpp"
 #include "model_source.hpp"
+#include "residual_streams.hpp"
 
 namespace bantam::inline v0 {
 
@@ -39,10 +40,10 @@ class BlockPass {
   /// The mean over the tokens routed to each expert of the half that the states have come to of weight * |what it adds|, or with
   /// `frequency` how many tokens there are; 0 where there are none.
   [[nodiscard]] std::vector<double> expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency);
-  /// (tokens of all samples, dim): what the next block reads; those held out last.
+  /// (tokens of all samples, ModelConfig::state_dim()): what the next block reads; those held out last.
   [[nodiscard]] std::span<const float> states() const noexcept { return hidden_; }
   /// How many of them are not held out.
-  [[nodiscard]] std::int64_t fitted_tokens() const noexcept { return static_cast<std::int64_t>(fitted_) / checkpoint_.config().dim; }
+  [[nodiscard]] std::int64_t fitted_tokens() const noexcept { return static_cast<std::int64_t>(fitted_) / checkpoint_.config().state_dim(); }
   [[nodiscard]] std::span<const float> held_out_states() const noexcept { return std::span(hidden_).subspan(fitted_); }
 
   /// From here on two models are carried, both with their hidden states rotated: the original, and this one, of whose numbers
@@ -92,10 +93,10 @@ class BlockPass {
     sample_ = {};
     for (const std::int64_t length : lengths_) {
       check_cancelled();
-      const std::int64_t dim = checkpoint_.config().dim;
+      const std::int64_t width = checkpoint_.config().state_dim();
       sample_.tokens = std::span(tokens_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(length));
-      sample_.first = static_cast<std::size_t>(first * dim);
-      f(std::span(hidden_).subspan(static_cast<std::size_t>(first * dim), static_cast<std::size_t>(length * dim)));
+      sample_.first = static_cast<std::size_t>(first * width);
+      f(std::span(hidden_).subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(length * width)));
       first += length;
       ++sample_.number;
     }
@@ -135,7 +136,8 @@ class BlockPass {
   LayerEmbeddings embeddings_;
   std::vector<float> inputs_, original_inputs_;  ///< as many as hidden states: what the layer under way read, where its router does; else empty
   std::vector<float> source_states_, original_source_states_;  ///< what an encoder made of all samples, once a decoder behind it has begun
-  std::vector<float> hidden_;          ///< (tokens of all samples, dim), those held out last
+  ResidualStreams streams_;
+  std::vector<float> hidden_;          ///< (tokens of all samples, ModelConfig::state_dim()), those held out last
   std::size_t fitted_ = 0;             ///< numbers of `hidden_` that are not held out
   bool judged_;                        ///< whether outputs are
   std::vector<float> kept_;            ///< what observe() saw o or down read, for advance(); empty: unknown, or too much

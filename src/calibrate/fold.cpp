@@ -23,8 +23,8 @@ bool can_fold(const LayerWeights& block, const InputGroup& group, const ArchSpec
   if (source == Role::ffn_norm && !block.experts.experts.empty()) return false;
   // Without a gate the activation is between what up makes and what down reads; and a limit does not scale.
   if (source == Role::up && (block.mlp.gate.empty() || block.mlp.limit > 0)) return false;
-  // One norm for blocks side by side: what the other reads would be scaled, too.
-  const bool beside = block.ffn_norm.empty() || (!block.attention.o.empty() && !block.state_space.out.empty());
+  // One norm for blocks side by side, or a branch that adds what the norm makes: what the other reads would be scaled, too.
+  const bool beside = block.ffn_norm.empty() || !block.laurel.left.empty() || (!block.attention.o.empty() && !block.state_space.out.empty());
   if (source == Role::attention_norm && beside) return false;
   const WeightMatrix* reader = first_of(block, group);
   if (reader == nullptr) return false;

@@ -133,6 +133,7 @@ Json describe(const ModelConfig& c) {
           {"dense_layers", c.dense_layers()},
           {"kinds", kinds_json(c)},
           {"per_layer_dim", c.per_layer_dim},
+          {"streams", std::max<std::int64_t>(1, c.streams)},
           {"causal", c.arch->causal},
           {"encoder_layers", c.encoder_layers},
           {"generates", c.has_head},
@@ -264,6 +265,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   if (c.window > 0) out += message(", window ", c.window);
   if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
   if (c.per_layer_dim > 0) out += message(", per-layer embeddings of ", c.per_layer_dim);
+  if (c.has_streams()) out += message(", ", c.streams, " residual streams");
   out += use_text(c);
   const bool differ = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.head_dim > 0 || spec.kv_layer >= 0; });
   out += "\n" + (c.has_experts() || differ || !c.is_uniform() ? kinds_text(c) : std::string());

@@ -132,7 +132,9 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
   std::int64_t ranks = 0, widest = 6 + 2 * c.router.used;
   for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
   if (c.kv_rank > 0) widest += c.heads;
-  return c.dim * (3 * plain + 2 * rounded) + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
+  // Several residual streams, what is made of each other at the ends, and the branch beside attention.
+  const std::int64_t streams = (c.has_streams() ? (c.streams + (c.streams - 1) * 2) * c.dim * plain : 0) + (c.laurel_rank > 0 ? (c.laurel_rank + c.dim) * plain : 0);
+  return c.dim * (3 * plain + 2 * rounded) + streams + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
 }
 
 std::int64_t TextMemory::kept(std::int64_t tokens, std::int64_t checkpoints) const noexcept {

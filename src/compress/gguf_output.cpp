@@ -19,6 +19,25 @@ std::int64_t rows_left_out(const ModelConfig& config, const CheckpointTensor& te
   return tensor.role == Role::position_embedding && config.arch->pads_positions && !config.arch->gguf.empty() ? config.arch->position_offset : 0;
 }
 
+/// Rows that the file has behind a matrix's own: its tables of per-layer embeddings are as long as the vocabulary.
+std::int64_t rows_put_in(const ModelConfig& config, const CheckpointTensor& tensor) noexcept {
+  return tensor.role == Role::per_layer_embedding ? config.vocab - config.per_layer_tokens() : 0;
+}
+
+/// Keys, values and norms of keys of layers that read those of others: readers ask for them, and nobody reads them.
+std::vector<GgufWriter::Announced> unread_keys(const ModelConfig& config) {
+  std::vector<GgufWriter::Announced> tensors;
+  for (std::int64_t i = 0; config.arch->lists_shared_keys && i < config.layers; ++i) {
+    if (config.layer(i).kv_layer < 0) continue;
+    for (const Role role : {Role::k, Role::v, Role::k_norm}) {
+      const auto [rows, columns] = shape_of(role, config.layer(i).kv_layer, config);
+      const bool is_matrix = info_of(role).is_matrix();
+      tensors.push_back({name_in(config, config.key_of(role, i)->gguf, {role, i}), is_matrix ? "F16" : "F32", is_matrix ? std::vector{rows, columns} : std::vector{columns}});
+    }
+  }
+  return tensors;
+}
+
 /// Of formats that check_formats() let through.
 const SourceType& type_of(const FormatInfo& format) {
   const SourceType* type = source_type_of(format);
@@ -66,9 +85,10 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
       continue;
     }
     GgufWriter::Announced announced{key == nullptr ? std::string() : name_in(config, key->gguf, tensor), "F32", {tensor.columns}};
-    if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows - rows_left_out(config, tensor), tensor.columns}};
+    if (format != nullptr) announced = {std::move(announced.name), std::string(type_of(*format).name), {tensor.rows - rows_left_out(config, tensor) + rows_put_in(config, tensor), tensor.columns}};
     if (std::vector<std::int64_t> shape = stored_shape(tensor, config, Container::gguf); !shape.empty()) announced.shape = std::move(shape);
     if (info_of(tensor.role).by_heads) announced.shape = {config.heads_of(tensor.layer), tensor.rows / config.heads_of(tensor.layer), tensor.columns};
+    if (info_of(tensor.role).by_streams && config.streams > 2) announced.shape = {config.streams - 1, tensor.rows / (config.streams - 1), tensor.columns};
     if (tensor.expert >= 0 && is_stacked(key->gguf)) {
       // Those of the first expert stand for all: their bytes follow each other.
       if (tensor.expert > 0 && announced.type != tensors.back().type) {
@@ -91,6 +111,7 @@ std::vector<GgufWriter::Announced> announce(GgufWriter& file, const Checkpoint& 
   }
   for (const auto& [name, numbers] : lists) file.key(name, std::span<const float>(numbers));
   for (const auto& [name, divisors] : rope) tensors.push_back({name, "F32", {std::ssize(divisors)}});
+  for (GgufWriter::Announced& keys : unread_keys(config)) tensors.push_back(std::move(keys));
   return tensors;
 }
 
@@ -144,6 +165,8 @@ void GgufOutput::write_matrix(const CheckpointTensor& tensor, const WeightMatrix
   const TensorKey* key = config_.key_of(tensor.role, tensor.layer);
   if (key->fused.by_key_heads && key->fused.gguf == key->gguf) return write_part(tensor, *key, rows);
   file_.write(rows);
+  // Tokens without a per-layer embedding of their own have the first's.
+  for (std::int64_t i = 0; i < rows_put_in(config_, tensor); ++i) file_.write(rows.first(static_cast<std::size_t>(row_bytes)));
 }
 
 /// Puts a part of a tensor into its place; the last one writes all.
@@ -163,6 +186,10 @@ void GgufOutput::write_part(const CheckpointTensor& tensor, const TensorKey& key
 
 void GgufOutput::commit() {
   for (const auto& [name, divisors] : rope_) file_.write(std::as_bytes(std::span(divisors)));
+  for (const GgufWriter::Announced& keys : unread_keys(config_)) {
+    const std::int64_t numbers = keys.shape.size() == 2 ? keys.shape[0] * keys.shape[1] : keys.shape[0];
+    file_.write(std::vector<std::byte>(static_cast<std::size_t>(numbers) * (keys.type == "F16" ? sizeof(f16) : sizeof(float))));
+  }
   file_.commit();
 }
 

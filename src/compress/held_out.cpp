@@ -9,7 +9,7 @@
 namespace bantam::inline v0 {
 
 HeldOut::HeldOut(const ModelSource& source, const Recipe& recipe, const Calibration& calibration)
-    : source_(source), recipe_(recipe), pass_(source, {calibration.held_out}) {
+    : source_(source), recipe_(recipe), streams_(source), pass_(source, {calibration.held_out}) {
   pass_.follow();
   const std::vector<CheckpointTensor>& tensors = source.checkpoint().tensors();
   for (const auto& [role, vector] : {std::pair{Role::final_norm, &final_norm_}, {Role::final_norm_bias, &final_norm_bias_}}) {
@@ -30,10 +30,9 @@ void HeldOut::advance(std::int64_t layer) {
 }
 
 Tensor<float, 2> HeldOut::normed(std::span<const float> states) const {
-  const std::int64_t dim = source_.checkpoint().config().dim;
-  Tensor<float, 2> out({static_cast<std::int64_t>(states.size()) / dim, dim});
+  Tensor<float, 2> out = streams_.merge(states);
   for (std::int64_t t = 0; t < out.extent(0); ++t) {
-    normalize_row(kernels_in_use(), source_.checkpoint().config(), states.data() + t * dim, final_norm_, final_norm_bias_, &out(t, 0));
+    normalize_row(kernels_in_use(), source_.checkpoint().config(), &out(t, 0), final_norm_, final_norm_bias_, &out(t, 0));
   }
   return out;
 }

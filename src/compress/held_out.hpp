@@ -15,7 +15,7 @@ class HeldOut {
   HeldOut(const ModelSource& source, const Recipe& recipe, const Calibration& calibration);
   /// Over block `layer`, in order.
   void advance(std::int64_t layer);
-  /// After the last: `states`, (tokens, dim), are those of the compressed model.
+  /// After the last: `states`, (tokens, ModelConfig::state_dim()), are those of the compressed model.
   [[nodiscard]] HeldOutReport report(std::span<const float> states) const;
 
  private:
@@ -23,6 +23,7 @@ class HeldOut {
 
   const ModelSource& source_;
   const Recipe& recipe_;
+  ResidualStreams streams_;
   BlockPass pass_;  ///< of plain rounding, beside the original
   std::vector<float> final_norm_, final_norm_bias_;
 };

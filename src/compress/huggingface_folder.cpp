@@ -38,6 +38,8 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
       // It is whole where its last part is.
       const auto more = std::find_if(entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(), [&](const auto& other) { return other.joined == entry.joined; });
       if (more == entries.end()) tensors.push_back({entry.joined, upper((entry.format != nullptr ? *entry.format : format).name), entry.joined_shape});
+    } else if (!entry.pieces.empty()) {
+      for (const std::string& piece : entry.pieces) tensors.push_back({piece, upper(entry.format->name), {entry.rows / std::ssize(entry.pieces), entry.columns}});
     } else if (entry.format != nullptr && !entry.format->is_float) {
       const auto parts = family->announce(packed_module_of(entry));
       tensors.insert(tensors.end(), parts.begin(), parts.end());

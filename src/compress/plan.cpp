@@ -74,6 +74,10 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     entry.layer = tensor.layer;
     entry.expert = tensor.expert;
     if (!writes_folder(target)) continue;
+    if (info_of(tensor.role).by_streams) {
+      const TensorKey& key = *checkpoint.config().key_of(tensor.role, tensor.layer);
+      for (std::int64_t i = 0; i < checkpoint.config().streams - 1; ++i) entry.pieces.push_back(name_in(checkpoint.config(), key.fused.pieces, {tensor.role, tensor.layer, i}));
+    }
     if (const std::optional<Joined> joined = joined_of(checkpoint.config(), tensor)) entry.joined = joined->name, entry.joined_shape = joined->shape;
   }
   return entries;

@@ -29,7 +29,7 @@ constexpr std::string_view gguf_ladder[] = {"iq1_s", "iq1_m", "iq2_xxs", "iq2_xs
 /// What is not measured gets the format that the recipe gives it: tables whose rows all layers read, learned positions, and a layer that takes
 /// no part in passes.
 bool keeps_format(const CheckpointTensor& tensor) {
-  return tensor.is_drafting || tensor.role == Role::position_embedding || tensor.role == Role::per_layer_embedding || tensor.role == Role::per_layer_model_projection;
+  return tensor.is_drafting || (info_of(tensor.role).is_table() && tensor.role != Role::embedding && tensor.role != Role::head);
 }
 
 /// Whether rows of a trellis would be filled up by a fifth or more: integers have smaller groups, and as little error in as many bytes.
@@ -98,7 +98,7 @@ SensitivityPass::SensitivityPass(const Checkpoint& checkpoint, const Recipe& rec
       progress_(progress),
       pass_(source_, recipe_, calibration),
       keys_(checkpoint_.config()),
-      embeddings_(source_) {
+      embeddings_(source_), streams_(source_) {
   if (!checkpoint.config().has_head) fail(Errc::unsupported, "sensitivity: ", checkpoint.config().arch->name, ": expected a model that makes logits, by which formats are chosen; what works: one recipe for all layers, and --keep");
   if (checkpoint.config().has_source()) fail(Errc::unsupported, "sensitivity: ", checkpoint.config().arch->name, ": of a decoder behind an encoder: not yet; what works: one recipe for all layers, and --keep");
   list_results(recipe, target);
@@ -158,7 +158,7 @@ void SensitivityPass::choose_windows(const Calibration& calibration) {
     const std::vector<bool> measured = info_of(tensor_of(i).role).is_table() ? measured_of_tables(formats) : measured_formats(formats, options_.measured);
     variants += std::ranges::count(measured, true);
   }
-  const std::int64_t token_bytes = (variants + 1) * checkpoint_.config().dim * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t token_bytes = (variants + 1) * checkpoint_.config().state_dim() * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t wanted = std::clamp<std::int64_t>(options_.memory / token_bytes,
                                                        std::min<std::int64_t>(512, options_.tokens), options_.tokens);
   std::vector<const std::vector<TokenId>*> samples;
@@ -185,18 +185,19 @@ void SensitivityPass::report(const std::string& name) {
 }
 
 std::vector<float> SensitivityPass::embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const {
-  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim), width = static_cast<std::size_t>(checkpoint_.config().state_dim());
   std::vector<float> states;
   RowCodes scratch;
   for (const std::vector<TokenId>& window : windows_) {
     std::int64_t position = 0;
     for (const TokenId id : window) {
-      states.resize(states.size() + dim);
-      const std::span<float> row = std::span(states).last(dim);
+      states.resize(states.size() + width);
+      const std::span<float> row = std::span(states).last(width).first(dim);
       read_row(id, row, scratch);
       source_.place(position++, row, scratch);
     }
   }
+  streams_.spread(states);
   return states;
 }
 
@@ -256,12 +257,12 @@ void SensitivityPass::begin() {
 }
 
 void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, std::span<const float> inputs) {
-  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  const auto width = static_cast<std::size_t>(checkpoint_.config().state_dim());
   const bool routes_inputs = half == Half::feed_forward && checkpoint_.config().arch->routes_inputs;
   std::size_t first = 0;
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     const std::vector<TokenId>& window = windows_[i];
-    const std::size_t size = window.size() * dim;
+    const std::size_t size = window.size() * width;
     const BesideStates beside{half == Half::mixer ? keys.of(layer, i, true) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>(),
                               routes_inputs ? inputs.subspan(first, size) : std::span<const float>()};
     forward_->run_half(block, layer, half, std::span(states).subspan(first, size), beside);
@@ -347,11 +348,11 @@ void SensitivityPass::measure_block(std::int64_t layer) {
 /// Adds what a variant's logits of one window differ by.
 void SensitivityPass::add_divergences(const Variant& variant, Forward& head, std::size_t first, std::size_t tokens,
                                       std::span<const float> base) {
-  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim),
+  const auto width = static_cast<std::size_t>(checkpoint_.config().state_dim()),
              vocab = static_cast<std::size_t>(checkpoint_.config().vocab);
   std::vector<float> logits;
   logits.reserve(tokens * vocab);
-  head.run_head(std::span(variant.states.empty() ? base_ : variant.states).subspan(first * dim, tokens * dim),
+  head.run_head(std::span(variant.states.empty() ? base_ : variant.states).subspan(first * width, tokens * width),
                 [&](std::int64_t, std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); });
   std::vector<double> divergences(tokens);
   parallel_for(static_cast<std::int64_t>(tokens), 4, [&](Range range) {
@@ -371,6 +372,7 @@ void SensitivityPass::finish() {
   ModelWeights weights;
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
     if (tensor.role == Role::final_norm || tensor.role == Role::final_norm_bias || tensor.role == Role::head_bias) *vector_of(weights, tensor) = source_.load_vector(tensor);
+    if (tensor.role == Role::stream_unembedding) weights.stream_unembedding = checkpoint_.load_matrix(tensor, Reading::buffered);
     if (tensor.role == (config.tied ? Role::embedding : Role::head))
       weights.head = whole_table(tensor);
   }
@@ -381,13 +383,13 @@ void SensitivityPass::finish() {
     }
     report(tensor_of(i).name);
   }
-  const auto dim = static_cast<std::size_t>(config.dim), vocab = static_cast<std::size_t>(config.vocab);
+  const auto width = static_cast<std::size_t>(config.state_dim()), vocab = static_cast<std::size_t>(config.vocab);
   Forward head(config, weights, 1, 0);
   std::size_t first = 0;
   for (const std::vector<TokenId>& window : windows_) {
     std::vector<float> base;
     base.reserve(window.size() * vocab);
-    head.run_head(std::span(base_).subspan(first * dim, window.size() * dim),
+    head.run_head(std::span(base_).subspan(first * width, window.size() * width),
                   [&](std::int64_t, std::span<const float> row) { base.insert(base.end(), row.begin(), row.end()); });
     for (const Variant& variant : variants_) {
       if (variant.head.empty()) {
@@ -398,6 +400,7 @@ void SensitivityPass::finish() {
       changed.final_norm = weights.final_norm;
       changed.final_norm_bias = weights.final_norm_bias;
       changed.head_bias = weights.head_bias;
+      changed.stream_unembedding = weights.stream_unembedding;
       changed.head = variant.head;
       Forward other(config, changed, 1, 0);
       add_divergences(variant, other, first, window.size(), base);

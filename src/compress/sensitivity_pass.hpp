@@ -85,9 +85,10 @@ class SensitivityPass {
   std::vector<std::vector<const CheckpointTensor*>> members_;  ///< matrices of the results
   RoundingPass pass_;
   std::vector<std::vector<TokenId>> windows_;
-  std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, dim)
+  std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, ModelConfig::state_dim())
   LentKeys keys_;            ///< of the unchanged model
   LayerEmbeddings embeddings_;
+  ResidualStreams streams_;
   std::vector<Variant> variants_;
   ModelWeights none_;
   std::unique_ptr<Forward> forward_;

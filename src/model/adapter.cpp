@@ -48,7 +48,7 @@ class AdapterMatcher {
         if (file_.use == AdapterUse::merge && layer < 0 && !is_norm(key.role)) match_rows(key);
         if (info.by_heads) {
           match_latent(key, layer);
-        } else if (info.is_matrix() && !info.is_looked_up()) {
+        } else if (info.is_adaptable() && !info.is_looked_up()) {
           match_key(key, layer);
         }
       });

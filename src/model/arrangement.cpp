@@ -98,6 +98,9 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
     }
     case Role::token_type_embedding: return Order{config.token_types, config.dim};
     case Role::relative_bias: return Order{config.relative_bias.buckets, shape_of(id.role, id.layer, config).second / config.relative_bias.buckets};
+    case Role::stream_router: return Order{config.streams, config.dim};
+    case Role::stream_prediction: return Order{config.streams * config.streams, config.streams};
+    case Role::stream_correction: return Order{config.streams, config.streams};
     case Role::class_dense: return Order{config.dim, config.dim};
     case Role::class_head: return Order{config.labels, config.dim};
     case Role::pooled_dense: return Order{config.pooled_layers[0].outputs, config.dim};

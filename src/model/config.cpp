@@ -170,6 +170,10 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::full_kv_heads: return of_kind(false).kv_heads;
     case Field::shared_layers: return std::ranges::count_if(c.specs, [](const LayerSpec& spec) { return spec.kv_layer >= 0; });
     case Field::per_layer_dim: return c.per_layer_dim;
+    case Field::per_layer_vocab: return c.per_layer_dim > 0 ? FieldValue(c.per_layer_tokens()) : FieldValue();
+    case Field::streams: return unless(0, c.streams);
+    case Field::active_stream: return c.active_stream;
+    case Field::laurel_rank: return unless(0, c.laurel_rank);
     case Field::head_dim: return c.head_dim;
     case Field::value_dim: return c.value_dim;
     // Loaders ask for one where all layers have experts, too, and multiply it by the number of shared ones.

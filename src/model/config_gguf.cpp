@@ -9,6 +9,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/io/gguf.hpp"
 #include "config_words.hpp"
+#include "model/gate_sparsity.hpp"
 #include "model/gguf_architecture.hpp"
 #include "model/recurrent_config.hpp"
 
@@ -272,6 +273,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   if (arch.has_experts()) read_router(file, prefix, c.router);
   if (arch.find(Field::decay_bound) != nullptr && !file.boolean(prefix + "kda.safe_gate").value_or(true)) fail(Errc::unsupported, place, ": ", prefix, "kda.safe_gate: expected true, found false");
   if (arch.limits_gates()) read_limits(file, prefix, c);
+  detail::read_gate_sparsity(file, prefix, c);
   read_use(file, prefix, c);
   read_pooled_layers(file, prefix, c);
   if (arch.says_rope) c.has_rope = file.boolean(prefix + "rope.scaling.finetuned").value_or(true);

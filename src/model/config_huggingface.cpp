@@ -13,6 +13,7 @@
 #include "model/config_layers.hpp"
 #include "model/config_rope.hpp"
 #include "model/config_words.hpp"
+#include "model/gate_sparsity.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/step_config.hpp"
 #include "text/json.hpp"
@@ -71,7 +72,7 @@ void refuse_others(const Json& json, const std::string& place, const ModelConfig
   if (const Json* both = member(json, "use_bidirectional_attention"); arch.causal && both != nullptr && (*both == Json("all") || *both == Json(true))) {
     fail(Errc::unsupported, place, ": use_bidirectional_attention: expected a causal model, found ", both->is_string() ? "all" : "true");
   }
-  if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
+  if (const auto own = number_at(json, "vocab_size_per_layer_input", place); own && arch.find(Field::per_layer_vocab) == nullptr && c.per_layer_dim > 0 && *own != static_cast<double>(c.vocab)) {
     fail(Errc::unsupported, place, ": vocab_size_per_layer_input: expected the ", c.vocab, " of vocab_size, found ", *own);
   }
   // Ling's shared experts are each as wide as the others.
@@ -145,6 +146,14 @@ struct Numbers {
   }
 };
 
+/// How many tokens have per-layer embeddings of their own: those of images and sound may have none.
+void read_per_layer_vocab(const Source& source, ModelConfig& c) {
+  if (c.arch->find(Field::per_layer_vocab) == nullptr) return;
+  const std::int64_t own = extent_or(source, Field::per_layer_vocab, c.vocab);
+  if (own > c.vocab) fail(Errc::corrupt, source.place, ": ", source.key(Field::per_layer_vocab), ": expected at most the ", c.vocab, " of ", source.key(Field::vocab), ", found ", own);
+  c.per_layer_vocab = own < c.vocab ? own : 0;
+}
+
 ModelConfig from_json(const Json& whole, const std::string& file) {
   std::string place = file;
   const Json& said = text_part(parse_object(whole, file), place);
@@ -162,6 +171,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
                       .kinds = [&](std::int64_t layers) { return layer_kinds_of(json, place, arch, layers); }};
   ModelConfig c = read_sizes(arch, source);
   c.vocab = require_extent(source, Field::vocab);
+  read_per_layer_vocab(source, c);
   read_positions(json, place, c);
   read_class(json, place, c);
   // Of models whose dim was made smaller: it stays that of the original.
@@ -187,6 +197,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   if (arch.norms_turned) c.norms_turned = flag_at(json, "use_qk_norm", place, true);
   if (arch.temperature.scale > 0) c.temperature = read_temperature(json, place, arch.temperature);
   read_limits(json, place, c);
+  read_gate_sparsity(json, place, c);
   check_sparse_layers(json, place, c);
   check_router(c.router, place);
   check_rope(c.rope, place);

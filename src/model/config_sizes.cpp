@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bantam/core/error.hpp"
+#include "bantam/nn/blocks/altup.hpp"
 #include "model/config_source.hpp"
 #include "model/recurrent_config.hpp"
 
@@ -200,6 +201,20 @@ void read_relative_bias(const Source& source, ModelConfig& c) {
   }
 }
 
+/// Several residual streams, and the branch beside attention.
+void read_streams(const Source& source, ModelConfig& c) {
+  const auto usual = [&](Field field) { return static_cast<std::int64_t>(c.arch->find(field)->otherwise); };
+  if (c.arch->find(Field::laurel_rank) != nullptr) c.laurel_rank = extent_or(source, Field::laurel_rank, usual(Field::laurel_rank));
+  if (c.arch->find(Field::streams) == nullptr) return;
+  c.streams = extent_or(source, Field::streams, usual(Field::streams));
+  c.active_stream = count_of(source, Field::active_stream);
+  constexpr std::int64_t most = nn::AltUpOptions::most_streams;
+  if (c.streams < 2 || c.streams > most) fail(Errc::unsupported, source.place, ": ", source.key(Field::streams), ": expected 2 to ", most, ", found ", c.streams);
+  if (c.active_stream >= c.streams) fail(Errc::corrupt, source.place, ": ", source.key(Field::active_stream), ": expected one of ", c.streams, ", found ", c.active_stream);
+  if (c.dim % panel_rows != 0) fail(Errc::unsupported, source.place, ": ", source.key(Field::dim), ": expected a multiple of ", panel_rows, " where there are several residual streams, found ", c.dim);
+  if (c.per_layer_dim == 0) fail(Errc::unsupported, source.place, ": ", source.key(Field::per_layer_dim), ": expected at least 1 where there are several residual streams, found 0");
+}
+
 double positive_or(const Source& source, Field field, double otherwise) {
   const double value = source.number(field).value_or(otherwise);
   if (!(value > 0) || !std::isfinite(value)) {
@@ -301,6 +316,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   if (c.per_layer_dim * c.layers > largest_extent) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::per_layer_dim), ": expected at most ", largest_extent / c.layers, ", found ", c.per_layer_dim);
   }
+  read_streams(source, c);
   // Of layers without a window the whole head, in the end: see read_full_layers().
   if (arch.proportional_rope) c.rope.dim = c.head_dim;
   if (!arch.latent && !arch.proportional_rope) c.rope.dim = any_attends ? extent_or(source, Field::rope_dim, c.head_dim) : c.head_dim;

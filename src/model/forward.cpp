@@ -74,6 +74,8 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
     if (keeps) key_places_.push_back(config.kv_place(i));
   }
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
+  if (config.has_streams()) streams_.emplace(kernels_, altup_options(config)).serve(weights.stream_projection, weights.stream_unembedding);
+  if (config.laurel_rank > 0) laurel_.emplace(kernels_);
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
   if (config.expert_latent > 0) latent_expert_.emplace(kernels_, config.gate);
@@ -84,6 +86,7 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
   for (Pending& p : pending_) {
     for (std::vector<float>* values : {&p.norm, &p.bias}) values->reserve(static_cast<std::size_t>(config.dim));
   }
+  if (streams_) pending_streams_.norm.reserve(static_cast<std::size_t>(config.dim));
 }
 
 /// One for each kind, and of attention for each shape of heads.
@@ -108,6 +111,7 @@ void Forward::serve(const LayerWeights& w, std::int64_t index) {
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
   if (per_layer_) per_layer_->serve(w.per_layer, normed_);
+  if (laurel_) laurel_->serve(w.laurel, normed_);
 }
 
 /// A layer, whose rows the buffers of a pass have room for.
@@ -128,7 +132,9 @@ void Forward::resize(std::int64_t tokens) {
   const ModelConfig& c = config_;
   residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
   branch_.resize(tokens, c.dim);
-  if (c.arch->parallel || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
+  if (streams_) streams_->resize(tokens);
+  if (laurel_) laurel_->resize(tokens, c.laurel_rank);
+  if (c.arch->parallel || laurel_ || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
   if (c.arch->find(Role::router_scale) != nullptr || c.arch->routes_inputs) routed_.resize(tokens, c.dim);
   if (per_layer_) per_layer_->resize(tokens, !weights_.per_layer_projection.empty());
   if (c.has_head) logits_.ensure(static_cast<std::size_t>(outputs_at_once * c.vocab));
@@ -310,7 +316,7 @@ void Forward::final_norm(std::int64_t row, float* out) const noexcept {
 void Forward::look_up() {
   const auto id_of = [&](std::int64_t t) { return inputs_[static_cast<std::size_t>(t)].id; };
   embedding_.read(std::ssize(rows_), id_of);
-  if (per_layer_) per_layer_embedding_.read(std::ssize(rows_), id_of);
+  if (per_layer_) per_layer_embedding_.read(std::ssize(rows_), [&](std::int64_t t) { return config_.per_layer_row(id_of(t)); });
 }
 
 }  // namespace bantam::inline v0

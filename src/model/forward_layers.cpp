@@ -1,5 +1,6 @@
 // Layers: branches on the residual stream, in phases that are dealt out to the team one after another.
 #include <cmath>
+#include <numbers>
 
 #include "bantam/model/forward.hpp"
 
@@ -42,19 +43,20 @@ void Forward::embed(Team& team) noexcept {
   });
   // Rows that came in the place of a token's are taken for those of the first, which pads.
   per_layer_->embed(pass, weights_.per_layer_projection, weights_.per_layer_norm, normed_, [&](std::int64_t t, std::span<float> out, RowCodes& codes) {
-    per_layer_embedding_.copy(t, inputs_[static_cast<std::size_t>(t)].id, out, codes);
+    per_layer_embedding_.copy(t, config_.per_layer_row(inputs_[static_cast<std::size_t>(t)].id), out, codes);
   });
+  if (streams_) streams_->spread(pass, weights_.stream_projection, residual_.data());
 }
 
 /// What a branch made waits until the next one settles it row by row, for a barrier less.
-void Forward::add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias, double scale) noexcept {
+void Forward::add_later(OutputRows rows, const std::vector<float>& norm, const std::vector<float>& bias, double scale) noexcept {
   Pending& p = pending_[pending_count_++];
-  p.rows = &rows;
+  p.rows = rows;
   p.scale = static_cast<float>(config_.scales.residual * scale);
   p.norm.assign(norm.begin(), norm.end());  // there is room
   p.bias.assign(bias.begin(), bias.end());
 }
-void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept {
+void Forward::add_later(OutputRows rows, const LayerWeights& w, Half half) noexcept {
   half == Half::mixer   ? add_later(rows, w.attention_out_norm, w.attention_out_norm_bias)
   : half == Half::cross ? add_later(rows, w.cross_out_norm, w.cross_out_norm_bias)
                         : add_later(rows, w.ffn_out_norm, w.ffn_out_norm_bias, feed_forward_scale(config_, w));
@@ -62,9 +64,10 @@ void Forward::add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) n
 
 /// Adds what waits to a row of the residual stream.
 void Forward::settle(std::int64_t row) noexcept {
+  if (streams_) settle_streams(row);
   float* x = residual_.data() + row * config_.dim;
   for (const Pending& p : std::span(pending_).first(pending_count_)) {
-    float* more = p.rows->row(row);
+    float* more = p.rows.values + row * p.rows.stride;
     if (!p.norm.empty() && !config_.arch->norms_sums) normalize_row(kernels_, config_, more, p.norm, p.bias, more);
     if (p.scale != 1) {
       for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= p.scale;
@@ -76,11 +79,24 @@ void Forward::settle(std::int64_t row) noexcept {
   for (std::int64_t c = 0; c < config_.dim; ++c) x[c] *= pending_scale_;
 }
 
-/// The same of a block that is run alone, for all rows, and its outputs.
+/// What a block that is run alone begins with.
+void Forward::take_in(std::span<const float> hidden) noexcept {
+  const std::int64_t dim = config_.dim, width = config_.state_dim(), tokens = std::ssize(hidden) / width;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    std::copy_n(hidden.data() + t * width, dim, residual_.data() + t * dim);
+    if (streams_) std::copy_n(hidden.data() + t * width + dim, width - dim, streams_->row(t));
+  }
+}
+
+/// And its outputs, with what waits.
 void Forward::settle_in(std::span<float> hidden) noexcept {
+  const std::int64_t dim = config_.dim, width = config_.state_dim();
   pass_on(team_).for_rows(Work::norms, [&](Range part, int) {
-    for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
-    std::copy_n(residual_.data() + part.begin * config_.dim, (part.end - part.begin) * config_.dim, hidden.data() + part.begin * config_.dim);
+    for (std::int64_t t = part.begin; t < part.end; ++t) {
+      settle(t);
+      std::copy_n(residual_.data() + t * dim, dim, hidden.data() + t * width);
+      if (streams_) std::copy_n(streams_->row(t), width - dim, hidden.data() + t * width + dim);
+    }
   });
   settled();
 }
@@ -117,6 +133,27 @@ void Forward::layers(Range which, KeepGoing keep_going) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
   });
   settled();
+  if (streams_) streams_->merge(pass, weights_.stream_unembedding, residual_.data());
+}
+
+/// What a layer that ends adds to a row of several residual streams, and what the next one begins with.
+void Forward::settle_streams(std::int64_t row) noexcept {
+  float* x = residual_.data() + row * config_.dim;
+  if (pending_streams_.adds) {
+    float* more = branch_.row(row);
+    normalize_row(kernels_, config_, more, pending_streams_.norm, {}, more);
+    for (std::int64_t i = 1; i < config_.streams; ++i) kernels_.add(streams_->stream(row, i), more, config_.dim);
+    std::copy_n(streams_->active(row), config_.dim, x);
+  }
+  if (pending_streams_.predicts != nullptr) streams_->predict(*pending_streams_.predicts, row, x);
+}
+
+/// All of them, by what the layer has made of the active one; what a per-layer embedding reads, (dim).
+const float* Forward::correct_streams(const LayerWeights& w, std::int64_t row) noexcept {
+  float *x = residual_.data() + row * config_.dim, *scratch = branch_.row(row);
+  streams_->correct(w.altup, row, x, scratch);
+  for (std::int64_t c = 0; c < config_.dim; ++c) x[c] = streams_->active(row)[c] * w.altup.scale[static_cast<std::size_t>(c)];
+  return x;
 }
 
 /// normed = norm(residual), times `scales` where there are some, rounded too, for `readers`; what waits is added first, unless the branch is
@@ -188,13 +225,13 @@ void Forward::add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_
   });
 }
 
-/// What comes behind the halves: a per-layer embedding, whose gate reads the residual stream as it is, and a scale of all.
+/// What comes behind the halves: a per-layer embedding, whose gate reads the residual stream as it is, or is now, and a scale of all.
 void Forward::end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept {
   if (!w.per_layer.gate.empty()) {
     pass.for_rows(Work::norms, [&](Range part, int) {
       for (std::int64_t t = part.begin; t < part.end; ++t) {
         settle(t);
-        std::copy_n(residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
+        std::copy_n(streams_ ? correct_streams(w, t) : residual_.data() + t * config_.dim, config_.dim, normed_.row(t));
         normed_.quantize_row(kernels_, t);
         normed_.gather_row(kernels_, {&w.per_layer.gate}, t);
       }
@@ -204,7 +241,12 @@ void Forward::end_layer(const nn::Pass& pass, const LayerWeights& w, const Float
     per_layer_->hide(pass, w.per_layer, normed_, embeddings);
     if (until != nn::to_the_end) return;
     per_layer_->project(pass, w.per_layer, branch_.output());
-    add_later(branch_, w.per_layer.norm);
+    if (!streams_) {
+      add_later(branch_.output(), w.per_layer.norm);
+    } else {
+      pending_streams_.adds = true;
+      pending_streams_.norm.assign(w.per_layer.norm.begin(), w.per_layer.norm.end());  // there is room
+    }
   }
   if (until == nn::to_the_end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
 }
@@ -215,9 +257,16 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   if (mixer == nullptr) return;
   const LayerSpec& spec = config_.layer(index);
   if (config_.arch->routes_inputs) keep_inputs(pass);
+  if (streams_) pending_streams_.predicts = &w.altup;
   normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
-  if (until == nn::to_the_end) add_later(branch_, w, Half::mixer);
+  if (until != nn::to_the_end) return;
+  add_later(branch_.output(), w, Half::mixer);
+  if (!laurel_) return;
+  laurel_->run(pass, w.laurel, normed_, beside_.output());
+  add_later(beside_.output(), w.laurel.norm);
+  add_later(normed_.output(), {});  // until the next norm is taken, which settles it first
+  pending_scale_ = static_cast<float>(1 / std::numbers::sqrt2);
 }
 
 /// What a decoder's layer reads of an encoder, whose keys and values are at `place` of the state, as far as `until`.
@@ -226,7 +275,7 @@ void Forward::cross(const nn::Pass& pass, const LayerWeights& w, std::int64_t pl
   normalize(pass, w.cross_norm, w.cross_norm_bias, false, nn::CrossAttention::readers(w.cross));
   if (until <= 1) return;  // keys and values are made before
   cross_->run(pass, w.cross, place, normed_, branch_.output(), until);
-  if (until == nn::to_the_end) add_later(branch_, w, Half::cross);
+  if (until == nn::to_the_end) add_later(branch_.output(), w, Half::cross);
 }
 
 /// The second half: an MLP, experts, or both side by side. `beside`: it reads the state that attention read.
@@ -247,7 +296,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
     latent_expert_->hide(pass, w.mlp);
     if (until != nn::to_the_end) return;
     latent_expert_->project(pass, w.experts, w.mlp, out.output());
-    return add_later(out, w, Half::feed_forward);
+    return add_later(out.output(), w, Half::feed_forward);
   }
   if (until == 0) return;
   if (has_mlp) mlp_.hide(pass, w.mlp, normed_);
@@ -258,7 +307,7 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   } else if (!w.experts.experts.empty()) {
     run_experts(pass, w, index, has_mlp, out.output());
   }
-  add_later(out, w, Half::feed_forward);
+  add_later(out.output(), w, Half::feed_forward);
 }
 
 }  // namespace bantam::inline v0

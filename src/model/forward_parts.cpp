@@ -9,7 +9,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   // Most layers have nothing behind their halves.
   if (half == Half::end && w.per_layer.gate.empty() && w.layer_scale.empty()) return;
   if (half == Half::cross && w.cross.o.empty()) return;
-  const std::int64_t tokens = static_cast<std::int64_t>(hidden.size()) / config_.dim;
+  const std::int64_t tokens = std::ssize(hidden) / config_.state_dim();
   // An expert that is run alone stands beside nothing.
   const bool parallel = config_.arch->parallel && !w.attention_norm.empty(), ends = until == nn::to_the_end;
   serve(w, index);
@@ -29,7 +29,7 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   if (mixer != nullptr) mixer->plan(tokens, sequences_);
   part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
   settled();
-  std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  take_in(hidden);
   for (std::int64_t t = 0; !beside.layer_inputs.empty() && t < tokens; ++t) std::copy_n(beside.layer_inputs.data() + t * config_.dim, config_.dim, routed_.row(t));
   const nn::Pass pass = pass_on(team_);
   // Where both halves read the same state, what they add is added at the end of the second.
@@ -56,6 +56,8 @@ std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept
 }
 
 void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGroup& group, TensorView<const float, 2> inputs, std::span<float> hidden) {
+  // Of several residual streams the other halves begin or end with more.
+  BANTAM_ASSERT(!streams_ || group.half == Half::feed_forward);
   const std::int64_t tokens = inputs.extent(0);
   const Role role = group.roles[0];
   const WeightMatrix& last = *matrix_of(w, role);
@@ -64,7 +66,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
   rows_.assign(static_cast<std::size_t>(tokens), {});
   resize(tokens);
   x.resize(tokens, last.columns());
-  std::copy_n(hidden.data(), hidden.size(), residual_.data());
+  take_in(hidden);
   const nn::Pass pass = pass_on(team_);
   pass.for_rows(Work::rounding, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
@@ -76,7 +78,7 @@ void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGro
   const std::vector<float>* bias = bias_of(w, role);
   nn::linear(pass, x, {{last, bias != nullptr ? bias->data() : nullptr, branch_.output()}});
   settled();
-  group.half == Half::end ? add_later(branch_, w.per_layer.norm) : add_later(branch_, w, group.half);
+  group.half == Half::end ? add_later(branch_.output(), w.per_layer.norm) : add_later(branch_.output(), w, group.half);
   if (group.half == Half::end && !w.layer_scale.empty()) pending_scale_ = w.layer_scale[0];
   settle_in(hidden);
 }
@@ -94,17 +96,20 @@ TensorView<const float, 2> Forward::inputs() const noexcept {
 }
 
 void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t, std::span<const float>)> sink) {
-  const auto dim = static_cast<std::size_t>(config_.dim), vocab = static_cast<std::size_t>(config_.vocab);
+  const auto width = static_cast<std::size_t>(config_.state_dim()), vocab = static_cast<std::size_t>(config_.vocab);
   constexpr auto most = static_cast<std::size_t>(outputs_at_once);
   logits_.ensure(most * vocab);
-  residual_.ensure(most * dim);
+  residual_.ensure(most * static_cast<std::size_t>(config_.dim));
+  if (streams_) streams_->resize(outputs_at_once);
   headed_.resize(outputs_at_once, config_.dim);
-  const std::size_t tokens = hidden.size() / dim;
+  const std::size_t tokens = hidden.size() / width;
   std::vector<std::int64_t> rows;
   for (std::size_t first = 0; first < tokens; first += rows.size()) {
     rows.resize(std::min(most, tokens - first));
     std::iota(rows.begin(), rows.end(), 0);
-    std::copy_n(hidden.data() + first * dim, rows.size() * dim, residual_.data());
+    take_in(hidden.subspan(first * width, rows.size() * width));
+    rows_.assign(rows.size(), {});
+    if (streams_) streams_->merge(pass_on(team_), weights_.stream_unembedding, residual_.data());
     head(rows);
     for (std::size_t i = 0; i < rows.size(); ++i) sink(static_cast<std::int64_t>(first + i), {logits_.data() + i * vocab, vocab});
   }

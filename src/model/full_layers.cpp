@@ -47,7 +47,7 @@ void share_keys(const Source& source, bool doubles_ffn, ModelConfig& c) {
 }  // namespace
 
 void read_full_layers(const Source& source, const FullLayers& said, ModelConfig& c) {
-  if (!c.arch->full_layers_differ()) return;
+  if (!c.arch->full_layers_differ() && !c.arch->shares_keys()) return;
   const bool heads_differ = c.arch->full_heads_differ();
   const std::int64_t head_dim = heads_differ ? require_extent(source, Field::full_head_dim) : c.head_dim;
   if (head_dim % 2 != 0 || head_dim > most_head_dim) {

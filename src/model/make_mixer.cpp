@@ -80,6 +80,8 @@ nn::AttentionShape cross_shape(const ModelConfig& c) {
   return {.heads = c.heads, .kv_heads = c.heads, .head_dim = c.head_dim, .scale = static_cast<float>(c.scales.attention), .sight = nn::Sight::round};
 }
 
+nn::AltUpOptions altup_options(const ModelConfig& c) noexcept { return {.dim = c.dim, .streams = c.streams, .active = c.active_stream, .norm_eps = c.norm_eps}; }
+
 nn::PerLayerOptions per_layer_options(const ModelConfig& c) {
   return {.dim = c.dim, .width = c.per_layer_dim, .layers = c.layers, .norm_eps = c.norm_eps, .gate = c.gate};
 }

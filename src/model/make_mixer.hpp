@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bantam/model/config.hpp"
+#include "bantam/nn/blocks/altup.hpp"
 #include "bantam/nn/blocks/cross_attention.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/per_layer_embedding.hpp"
@@ -14,6 +15,7 @@ namespace bantam::inline v0 {
 [[nodiscard]] std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& kernels, const ModelConfig& config, std::int64_t context_tokens, int workers);
 /// Of layers of a decoder, to what an encoder made.
 [[nodiscard]] nn::AttentionShape cross_shape(const ModelConfig& config);
+[[nodiscard]] nn::AltUpOptions altup_options(const ModelConfig& config) noexcept;
 [[nodiscard]] nn::PerLayerOptions per_layer_options(const ModelConfig& config);
 
 }  // namespace bantam::inline v0

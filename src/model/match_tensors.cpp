@@ -77,6 +77,7 @@ class Matcher {
     if (gguf_ && key.is_listed) return add(id, name_of(config_, key, id), source_of(std::make_shared<const std::vector<float>>(1, listed_number(*files_.gguf, key, id.layer, config_.layers)), 1));
     const std::string name = name_in(config_, pattern_of(key), id);
     const RoleInfo& info = info_of(id.role);
+    if (info.by_streams && container() == Container::folder) return add(id, name_of(config_, key, id), pieces_of(key, id));
     const bool repeats_embedding = id.role == Role::head && config_.tied;
     const auto [rows, columns] = shape_of(id.role, id.layer, config_);
     if (info.is_matrix() && !repeats_embedding) {
@@ -99,6 +100,7 @@ class Matcher {
     if (experts > 1) shape.insert(shape.begin(), experts);
     // A matrix of each head: GGUF counts them.
     if (gguf_ && info.by_heads) shape = {config_.heads_of(id.layer), rows / config_.heads_of(id.layer), columns};
+    if (gguf_ && info.by_streams && config_.streams > 2) shape = {config_.streams - 1, rows / (config_.streams - 1), columns};
     // A vector may be a matrix of one row: the gate of Qwen's shared expert.
     if (!info.is_matrix() && entry->shape == std::vector<std::int64_t>{1, columns}) shape = entry->shape;
     if (key.is_scalar && entry->shape.empty()) shape.clear();
@@ -106,6 +108,24 @@ class Matcher {
     const SharedSource source = less_offset(open(*entry, shape), id.role);
     if (!stacked) return add(id, name_of(config_, key, id), arranged(source, id));
     for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(config_, key, {id.role, id.layer, e}), slice(source, e, experts));
+  }
+
+  /// A matrix of which folders have a part for each residual stream but the first.
+  [[nodiscard]] SharedSource pieces_of(const TensorKey& key, const TensorId& id) {
+    const auto [rows, columns] = shape_of(id.role, id.layer, config_);
+    std::vector<SharedSource> pieces;
+    for (std::int64_t i = 0; i < config_.streams - 1; ++i) {
+      const std::string name = name_in(config_, key.fused.pieces, {id.role, id.layer, i});
+      const std::int64_t own = rows / (config_.streams - 1);
+      if (SharedSource packed = open_packed(name, id.layer, own, columns)) {
+        pieces.push_back(std::move(packed));
+        continue;
+      }
+      const TensorEntry* entry = files_.tensors.find(name);
+      if (entry == nullptr) fail(Errc::corrupt, files_.path, ": expected tensor ", name, ", found none of that name");
+      pieces.push_back(open(*entry, {own, columns}));
+    }
+    return stack(std::move(pieces));
   }
 
   /// A tensor of floats or of GGUF's blocks. Those of NVFP4 go with a tensor of one factor, or one for each expert.

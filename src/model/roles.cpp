@@ -68,6 +68,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
   switch (axis) {
     case WeightAxis::one: return 1;
     case WeightAxis::vocab: return c.vocab;
+    case WeightAxis::per_layer_vocab: return c.per_layer_tokens();
     case WeightAxis::positions: return c.positions();
     case WeightAxis::encoder_positions: return c.has_source() ? c.positions() : 0;
     case WeightAxis::dim: return c.dim;
@@ -117,6 +118,11 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::expert_latent: return spec.is_sparse() ? c.expert_latent : 0;
     case WeightAxis::per_layer: return c.per_layer_dim;
     case WeightAxis::all_per_layer: return c.layers * c.per_layer_dim;
+    case WeightAxis::other_streams: return c.has_streams() ? (c.streams - 1) * c.dim : 0;
+    case WeightAxis::stream_router: return c.streams * c.dim;
+    case WeightAxis::stream_pairs: return c.streams * c.streams;
+    case WeightAxis::stream_triples: return c.streams * c.streams * c.streams;
+    case WeightAxis::laurel: return spec.mixer != MixerKind::none ? c.laurel_rank : 0;
     case WeightAxis::token_type_rows: return c.token_types * c.dim;
     case WeightAxis::class_square: return c.labels > 0 ? c.dim * c.dim : 0;
     case WeightAxis::class_rows: return c.labels * c.dim;
@@ -179,6 +185,7 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::expert_out_norm:
     case Role::router_scale: return spec.is_sparse();
     case Role::per_layer_norm: return config.per_layer_dim > 0;
+    case Role::laurel_norm: return config.laurel_rank > 0;
     case Role::draft_projection:
     case Role::draft_embedding_norm:
     case Role::draft_state_norm:

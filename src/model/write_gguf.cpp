@@ -7,6 +7,7 @@
 #include "bantam/model/archs.hpp"
 #include "config_words.hpp"
 #include "model/config_source.hpp"
+#include "model/gate_sparsity.hpp"
 
 namespace bantam::inline v0 {
 
@@ -193,6 +194,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   if (says_activation(c)) file.key(message(prefix, c.arch->gguf_activation_key), activation_name_of(c.gate));
   write_numbers(file, c, prefix);
   if (c.arch->limits_gates()) write_limits(file, c, prefix);
+  detail::write_gate_sparsity(c, prefix, file);
   write_lists(file, c, prefix);
   write_use(file, c, prefix);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);

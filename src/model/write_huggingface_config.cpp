@@ -4,6 +4,7 @@
 
 #include "bantam/model/archs.hpp"
 #include "model/config_words.hpp"
+#include "model/gate_sparsity.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/sentence_modules.hpp"
 #include "model/step_config.hpp"
@@ -23,9 +24,9 @@ std::string class_of(const ModelConfig& c) {
 
 /// What layers without a window have of their own, which keys are shared, and ropes by kind of layer.
 void write_full_layers(const ModelConfig& c, Json& json) {
-  if (c.arch->find(Field::per_layer_dim) != nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;
+  if (c.arch->find(Field::per_layer_dim) != nullptr && c.arch->find(Field::per_layer_vocab) == nullptr && c.per_layer_dim > 0) json["vocab_size_per_layer_input"] = c.vocab;
   if (c.arch->may_share_values) json["attention_k_eq_v"] = std::ranges::any_of(c.specs, &LayerSpec::shares_values);
-  if (c.arch->find(Field::shared_layers) != nullptr) {
+  if (c.arch->shares_keys() && c.arch->full_layers_differ()) {
     const auto reads = [](const LayerSpec& spec) { return spec.kv_layer >= 0; };
     const auto first = std::ranges::find_if(c.specs, reads);
     json["use_double_wide_mlp"] = first != c.specs.end() && first->ffn == 2 * c.layer(0).ffn;
@@ -230,6 +231,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   write_layers(c, json);
   if (c.arch->scales_embedding && c.scales.embedding != std::sqrt(static_cast<double>(c.dim))) json["embedding_scale"] = c.scales.embedding;
   write_full_layers(c, json);
+  detail::write_gate_sparsity(c, json);
   write_activation(c, json);
   write_rotated_layers(c, json);
   json["tie_word_embeddings"] = c.tied;

@@ -35,7 +35,7 @@ std::int64_t kept_of(const Removal& removal, std::int64_t count, std::int64_t un
 
 void check(const Removal& removal, const ModelConfig& config) {
   if (config.has_source()) fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of a decoder behind an encoder: not yet; what works: single weights by wanda, sparsegpt or magnitude");
-  if (config.arch->full_heads_differ()) {
+  if (config.arch->full_heads_differ() || config.arch->shares_keys()) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of layers that differ in heads or read each other's keys: not yet; what works: single weights by wanda, sparsegpt or magnitude");
   }
   const bool of_mixtures = removal.part == Part::layers || removal.part == Part::experts;

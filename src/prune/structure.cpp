@@ -180,7 +180,7 @@ std::vector<double> block_influence(const Checkpoint& checkpoint, const Calibrat
   for (std::int64_t layer = 0; layer < checkpoint.config().layers; ++layer) {
     const std::vector<float> before(states.pass.states().begin(), states.pass.states().end());
     states.pass.advance_over(load_finite_block(checkpoint, layer), layer);
-    influence.push_back(1 - mean_cosine(before, states.pass.states(), checkpoint.config().dim));
+    influence.push_back(1 - mean_cosine(before, states.pass.states(), checkpoint.config().state_dim()));
     if (!std::isfinite(influence.back())) fail(Errc::corrupt, "layer ", layer, ": expected finite hidden states, found others");
   }
   return influence;

@@ -129,7 +129,8 @@ TEST_CASE("folding scales into a model leaves its logits as they were") {
         const bool attends = !layer.attention.o.empty(), has_space = !layer.state_space.norm.empty(), has_channels = !layer.channel_delta.out.empty();
         const bool beside = attends && !layer.state_space.out.empty();
         const bool mixes = attends || has_space || has_channels || !layer.delta.out.empty() || !layer.convolution.out.empty();
-        expected_groups += (mixes && !beside && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + 2 * !layer.channel_delta.f_b.empty() + (attends && (!layer.attention.o_norm.empty() || (!arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || layer.attention.v.rows() == layer.attention.o.columns())))) + has_space;
+        // LAuReL adds what the norm before attention makes to the stream itself.
+        expected_groups += (mixes && !beside && layer.laurel.left.empty() && !layer.ffn_norm.empty() && !layer.attention_norm.empty()) + 2 * !layer.channel_delta.f_b.empty() + (attends && (!layer.attention.o_norm.empty() || (!arch->norms_values && arch->find(Field::qkv_clip) == nullptr && (arch->latent || layer.attention.v.rows() == layer.attention.o.columns())))) + has_space;
         // What a decoder asks an encoder, and what it takes of the answer.
         expected_groups += !layer.cross_norm.empty() + !layer.cross.o.empty();
         expected_groups += (has_mlp && !sparse && !layer.ffn_norm.empty()) + (has_mlp && !layer.mlp.gate.empty() && layer.mlp.limit == 0);

@@ -33,7 +33,7 @@ std::int64_t adapted_matrices(const TinyModel& tiny) {
   std::int64_t count = 0;
   for (const TinyTensor& t : tiny.tensors) {
     const RoleInfo& info = info_of(t.own.role);
-    if (t.own.layer >= tiny.sizes.layers || !info.is_matrix() || info.is_looked_up()) continue;
+    if (t.own.layer >= tiny.sizes.layers || !info.is_adaptable() || info.is_looked_up()) continue;
     count += info.by_heads ? tiny.heads : 1;
   }
   return count;

@@ -41,7 +41,7 @@ TEST_CASE("each tensor that a model needs is missed by name") {
       if (!first && std::any_of(t + 1, tensors.end(), stacked)) continue;
       TinyModel tiny = whole;
       tiny.remove(t->name);
-      if (!t->name.empty()) has(folder_error(tiny), "expected tensor " + t->name + ", found none");  // else GGUF's alone
+      if (!t->name.empty()) has(folder_error(tiny), "expected tensor " + (t->pieces.empty() ? t->name : t->pieces[0]) + ", found none");  // else GGUF's alone
       if (!first || t->gguf_name.empty() || t->gguf_name == "output.weight") continue;
       if (t->gguf_name == arch->gguf_mark) continue;  // a model of another architecture, then
       if (arch->may_share_values && t->gguf_name == "blk.2.attn_v.weight") continue;  // its keys are its values, then

@@ -30,6 +30,10 @@ TOLERANCE = 2e-4
 # llama.cpp looks the GELU up in a table of halves.
 TOLERANCE_OF_GELU = 4e-3
 WITH_GELU = ("starcoder2-", "gemma", "phi-", "gpt_neox-", "gpt_neox_2-", "vaultgemma-", "gpt2-", "gpt_bigcode-", "falcon", "bloom-", "mpt-")
+# Of 26 layers with one gate in twenty left, the same table makes more: a reference in double precision comes as near to llama.cpp as 0.003 with such a
+# table, and is 0.04 away without (MLPs of 96), where bantam is within 0.0002 of that.
+TOLERANCE_OF_SPARSE_GELU = 4e-2
+WITH_SPARSE_GELU = ("gemma3n",)
 # compare_papers.py computes these. llama.cpp has something else in the place of Phi-3.5-MoE's norms and router, and turns Mellum's layers with a
 # window by the base of the others. It asks for keys that files of models with an indexer, Youtu and Mistral 4 lack. The newest it does not know.
 NOT_LLAMA_CPPS = ("gptj-", "gpt_neo-", "opt-", "falcon_3-", "phimoe-", "helium-", "mellum-", "youtu-", "mistral4-", "deepseek_v32-", "glm_moe_dsa-", "cwm-", "ministral-", "hyperclovax-", "vaultgemma-", "flex_olmo-", "mpnet")
@@ -64,6 +68,8 @@ def as_seeing(gguf, architecture):
 
 
 def tolerance(name):
+    if name.startswith(WITH_SPARSE_GELU):
+        return TOLERANCE_OF_SPARSE_GELU
     if name.startswith(WITH_GELU):
         return TOLERANCE_OF_GELU
     return TOLERANCE_OF_UNIT_KEYS if name.startswith(WITH_UNIT_KEYS) else TOLERANCE

@@ -4,6 +4,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
@@ -78,6 +79,11 @@ int main(int argc, char** argv) {
       if (arch->chunks_windows) tiny.window = 8192;
       if (arch->routes_inputs) tiny.window = 4096, tiny.layers = 5;  // of four it turns all
       if (arch->single_group) tiny.state_value_dim = 2 * tiny.dim / tiny.value_heads;  // llama.cpp knows no other width
+      if (arch == &bantam::archs::gemma3n) {
+        // What llama.cpp knows of it beside the file. Of deviations it takes those of a sample: of n gates by n - 1.
+        tiny.layers = 26, tiny.first_shared = 20, tiny.active_stream = 0, tiny.laurel_rank = 64, tiny.per_layer_dim = 256, tiny.final_softcap = 30, tiny.ffn = 1024;
+        tiny.sparse_layers = 10, tiny.gate_cutoff = 1.6448536F * std::sqrt(static_cast<float>(tiny.ffn) / static_cast<float>(tiny.ffn - 1));
+      }
       // As many slopes as no power of two has.
       if (arch->alibi > 0 && i % 2 == 1) tiny.dim = 96, tiny.heads = 6, tiny.kv_heads = 6, tiny.head_dim = 16;
       if (arch->folds_scales) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference/activations.hpp"
+#include "reference/altup.hpp"
 #include "reference/recurrence.hpp"
 #include "reference/router.hpp"
 
@@ -72,6 +73,7 @@ struct Transformer {
   bool norms_values = false;        ///< head by head, without weights
   double value_scale = 1;           ///< of attention's values (MiMo-V2)
   std::int64_t per_layer_dim = 0;   ///< of per-layer embeddings
+  std::int64_t streams = 0, active_stream = 0;  ///< residual streams, where there are several (Gemma 3n)
   std::map<std::string, std::vector<float>> weights;
 
   /// The logits after each token, of a decoder behind an encoder after its start and each token but the last: (tokens, vocab). arXiv:2302.13971 and what it cites.
@@ -165,12 +167,56 @@ struct Transformer {
       }
       all[0].back() = norm(all[0].back(), stack + "embedding_norm.weight");
     }
+    const std::vector<Row> embedded = all[0];
+    std::vector<std::vector<Stream>> beside = spread(embedded);  // of each token
     for (std::int64_t i = from; i < to; ++i) {
+      predict(beside, all.back(), i);
       all.push_back(all.back());
       block(all, i, made);
-      end(all.back(), tokens, all[0], i);
+      correct(beside, all.back(), i);
+      end(all.back(), beside, tokens, embedded, i);
     }
+    merge(beside, all.back());
     return all;
+  }
+
+  /// A token's streams, of its embedding.
+  [[nodiscard]] std::vector<std::vector<Stream>> spread(const std::vector<Row>& embedded) const {
+    std::vector<std::vector<Stream>> beside;
+    for (std::size_t t = 0; streams > 0 && t < embedded.size(); ++t) {
+      beside.push_back({embedded[t]});
+      const Row others = product("stream_projection", "", embedded[t], (streams - 1) * dim);
+      for (std::int64_t i = 0; i + 1 < streams; ++i) beside.back().push_back(as_long(embedded[t], head(others, i, dim)));
+    }
+    return beside;
+  }
+  void predict(std::vector<std::vector<Stream>>& beside, std::vector<Row>& x, std::int64_t index) const {
+    const std::string layer = name_of_layer(index);
+    for (std::size_t t = 0; t < beside.size(); ++t) {
+      const Row normed = rms_norm(beside[t][static_cast<std::size_t>(active_stream)], layer + "stream_router_norm");
+      beside[t] = predicted(beside[t], stream_coefficients(normed, weights.at(layer + "stream_router"), weights.at(layer + "stream_prediction")));
+      x[t] = beside[t][static_cast<std::size_t>(active_stream)];
+    }
+  }
+  void correct(std::vector<std::vector<Stream>>& beside, std::vector<Row>& x, std::int64_t index) const {
+    const std::string layer = name_of_layer(index);
+    for (std::size_t t = 0; t < beside.size(); ++t) {
+      const Row normed = rms_norm(x[t], layer + "stream_router_norm");
+      beside[t] = corrected(std::move(beside[t]), static_cast<std::size_t>(active_stream), x[t], stream_coefficients(normed, weights.at(layer + "stream_router"), weights.at(layer + "stream_correction")));
+      x[t] = beside[t][static_cast<std::size_t>(active_stream)];
+      for (std::size_t c = 0; c < x[t].size(); ++c) x[t][c] *= static_cast<double>(weights.at(layer + "stream_scale")[c]);
+    }
+  }
+  void merge(const std::vector<std::vector<Stream>>& beside, std::vector<Row>& x) const {
+    for (std::size_t t = 0; t < beside.size(); ++t) {
+      x[t] = beside[t][0];
+      for (std::int64_t i = 0; i + 1 < streams; ++i) {
+        // The rows of its own matrix, of all that there are.
+        const Row all = product("stream_unembedding", "", beside[t][static_cast<std::size_t>(i + 1)], (streams - 1) * dim);
+        add(x[t], as_long(beside[t][0], head(all, i, dim)));
+      }
+      for (double& v : x[t]) v /= static_cast<double>(streams);
+    }
   }
 
   [[nodiscard]] static double silu(double x) { return x / (1 + std::exp(-x)); }
@@ -269,7 +315,7 @@ struct Transformer {
   }
 
   /// What comes behind the halves: a per-layer embedding (of transformers' Gemma3n), and a scale of everything.
-  void end(std::vector<Row>& x, const std::vector<std::int32_t>& tokens, const std::vector<Row>& embedded, std::int64_t index) const {
+  void end(std::vector<Row>& x, std::vector<std::vector<Stream>>& beside, const std::vector<std::int32_t>& tokens, const std::vector<Row>& embedded, std::int64_t index) const {
     const std::string layer = name_of_layer(index);
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (per_layer_dim > 0) {
@@ -280,12 +326,16 @@ struct Transformer {
         own = rms_norm(own, "per_layer_model_norm");
         const std::vector<float>& table = weights.at("per_layer_embedding");
         for (std::size_t c = 0; c < width; ++c) {
-          const double looked_up = static_cast<double>(table[static_cast<std::size_t>(tokens[i]) * static_cast<std::size_t>(layers) * width + first + c]);
+          // Tokens behind the table's have the first's.
+          const auto row = static_cast<std::size_t>(tokens[i]) < table.size() / (static_cast<std::size_t>(layers) * width) ? static_cast<std::size_t>(tokens[i]) : 0;
+          const double looked_up = static_cast<double>(table[row * static_cast<std::size_t>(layers) * width + first + c]);
           own[c] = (own[c] + looked_up * std::sqrt(static_cast<double>(per_layer_dim))) / std::sqrt(2.0);
         }
         Row gate = product(layer + "per_layer_gate", "", x[i], per_layer_dim);
         for (std::size_t c = 0; c < width; ++c) gate[c] = activation(gate[c]) * own[c];
-        add(x[i], norm(product(layer + "per_layer_projection", "", gate, dim), layer + "per_layer_norm"));
+        const Row more = norm(product(layer + "per_layer_projection", "", gate, dim), layer + "per_layer_norm");
+        if (beside.empty()) add(x[i], more);
+        for (std::size_t s = 1; !beside.empty() && s < beside[i].size(); ++s) add(beside[i][s], more);
       }
       if (!weights.contains(layer + "layer_scale")) continue;
       for (double& v : x[i]) v *= static_cast<double>(weights.at(layer + "layer_scale")[0]);
@@ -303,6 +353,12 @@ struct Transformer {
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row before = x[i];
       if (!mixed.empty()) add_normed(x[i], mixed[i], layer + "attention_out_norm");
+      if (const auto left = weights.find(layer + "laurel_left"); left != weights.end()) {
+        const Row low = product(layer + "laurel_left", "", normed[i], std::ssize(left->second) / dim);
+        add(x[i], normed[i]);
+        add(x[i], rms_norm(product(layer + "laurel_right", "", low, dim), layer + "laurel_norm"));
+        for (double& v : x[i]) v /= std::sqrt(2.0);
+      }
       if (weights.contains(layer + "cross_attn.q_proj.weight")) add_normed(x[i], across(norm(x[i], layer + "cross_norm.weight"), source_of, layer + "cross_attn."), layer + "cross_out_norm");
       if (!weights.contains(layer + "mlp.gate.weight") && !weights.contains(layer + "mlp.up_proj.weight")) continue;
       const std::string own = layer + "post_attention_layernorm.weight";
@@ -590,6 +646,7 @@ struct Transformer {
     const Row up = product(at + "up_proj.weight", at + "up_proj.bias", x, width);
     const bool gated = weights.contains(at + "gate_proj.weight");
     Row gate = gated ? product(at + "gate_proj.weight", at + "gate_proj.bias", x, width) : up;
+    if (const auto cutoff = weights.find(at + "cutoff"); cutoff != weights.end()) gate = cut_below(std::move(gate), static_cast<double>(cutoff->second[0]));
     const auto limited = weights.find(at + "limit");
     const double limit = limited == weights.end() ? INFINITY : static_cast<double>(limited->second[0]);
     for (std::size_t c = 0; c < gate.size(); ++c) {

@@ -81,6 +81,10 @@ enum class Field : std::uint8_t {
   full_kv_heads,
   shared_layers,   ///< so many of the last read the keys and values of the last layer of their kind before them
   per_layer_dim,   ///< of per-layer embeddings; 0: none
+  per_layer_vocab,  ///< tokens that have one; all where nothing else is said
+  streams,         ///< ModelConfig::streams
+  active_stream,
+  laurel_rank,
   ffn,
   ffn_factor,  ///< the same in widths of the residual stream
   vocab,
@@ -187,6 +191,7 @@ struct Fused {
   std::string_view gguf = {};  ///< in older GGUF files; of gate and up that have the same name there, in all
   bool by_groups = false;      ///< of q, k and v: the rows of a key-value head and its queries follow each other, head by head
   bool by_key_heads = false;   ///< of a delta net's inputs: the rows of a key head and its value heads, in GGUF files, too (Qwen3-Next)
+  std::string_view pieces = {};  ///< in folders, of a matrix of each residual stream but the first: {e} is its number, from 0 on
   bool only_read = false;      ///< some folders have it; those that are written have tensors of `hf`
 };
 
@@ -341,6 +346,7 @@ struct ArchSpec {
   std::string_view softmax_key = {};        ///< whether the chosen experts count by softmax, else by sigmoid; empty: files do not say
   std::string_view score_key = {};          ///< the same as a word, softmax or sigmoid
   std::span<const std::string_view> limit_keys = {};  ///< and its lists of what gates of each layer stay below (nn::MlpWeights::limit): of experts, of MLPs (Step-3.5)
+  std::string_view sparsity_key = {};       ///< and its list of the shares of gates that count as 0, GGUF's of deviations (nn::MlpWeights::gate_cutoff; Gemma 3n)
   std::string_view group_key = {};          ///< and how many layers a group has, the last of which attends, as do those behind the last whole group (Ling 3)
   std::string_view rope_bases_key = {};     ///< config.json's list of each layer's base of rope, 0 where it does not turn; GGUF files flag these layers
   bool says_rope = false;      ///< files say whether rope turns layers at all: position_embedding_type, and GGUF's rope.scaling.finetuned
@@ -365,6 +371,7 @@ struct ArchSpec {
   bool norms_values = false;      ///< by an RMS norm of each head, without weights
   bool may_share_values = false;  ///< layers without a window may have keys that are their values, too
   bool proportional_rope = false;  ///< of layers without a window: some pairs turn, of a rope over the whole head, as rope_freqs.weight of GGUF files tells
+  bool lists_shared_keys = false;  ///< GGUF files have keys and values of layers that read others', too, which nobody reads
   bool flags_windows = false;      ///< GGUF files say of each layer whether it has a window
   /// GGUF files name no scale of scores: of so many layers it is 1 / sqrt(dim / heads); 0: always 1 / sqrt(head_dim).
   std::int64_t layers_scaled_by_dim = 0;
@@ -410,6 +417,8 @@ struct ArchSpec {
   [[nodiscard]] constexpr bool has_experts() const noexcept { return find(Field::experts) != nullptr; }
   /// Whether positions are rows of a table, which no sequence may be longer than.
   [[nodiscard]] constexpr bool learns_positions() const noexcept { return find(Role::position_embedding) != nullptr; }
+  /// Whether the last layers may read the keys and values of those before.
+  [[nodiscard]] constexpr bool shares_keys() const noexcept { return find(Field::shared_layers) != nullptr; }
   /// Whether layers without a window have other key-value heads than those with one.
   [[nodiscard]] constexpr bool full_layers_differ() const noexcept { return find(Field::full_kv_heads) != nullptr; }
   /// Whether these heads have another size, too.

@@ -35,6 +35,7 @@ struct LayerSpec {
   std::int64_t kv_layer = -1;  ///< the layer before it whose keys and values it reads; -1: it has its own
   bool encodes = false;        ///< of an encoder before a decoder
   bool shares_values = false;  ///< keys are values, too, before their norm and rope
+  std::optional<float> gate_cutoff = {};  ///< nn::MlpWeights::gate_cutoff
   float mlp_limit = 0, expert_limit = 0;  ///< nn::MlpWeights::limit of the MLP, or the shared expert, and of experts
   [[nodiscard]] bool has_feed_forward() const noexcept { return ffn > 0 || experts > 0; }
   [[nodiscard]] bool is_sparse() const noexcept { return experts > 0; }
@@ -111,6 +112,9 @@ struct ModelConfig {
   bool tied = false;  ///< the head is the embedding
   bool scales_tied_logits = true;  ///< false: not even where an architecture does; Checkpoint then has a head of its own
   std::int64_t per_layer_dim = 0;  ///< of per-layer embeddings; 0: none
+  std::int64_t per_layer_vocab = 0;  ///< tokens that have one, the first; 0: all
+  std::int64_t streams = 0, active_stream = 0;  ///< residual streams (nn::AltUp), and which of them layers run over; 0: the one that others have
+  std::int64_t laurel_rank = 0;  ///< of a residual branch beside attention (nn::Laurel); 0: there is none
   std::int64_t token_types = 0;    ///< that have one
   std::int64_t labels = 0;         ///< that a classifier makes a number for; 0: there is none
   bool has_head = true;            ///< that makes logits of the next token
@@ -179,6 +183,12 @@ struct ModelConfig {
   [[nodiscard]] Pooling usual_pooling() const noexcept;
   /// Numbers of an embedding.
   [[nodiscard]] std::int64_t embedding_dim() const noexcept { return pooled_layers.empty() ? dim : pooled_layers.back().outputs; }
+  [[nodiscard]] bool has_streams() const noexcept { return streams > 0; }
+  /// Numbers that stand for a token between the halves of a layer: what blocks read and add to, and all streams behind it where there are several.
+  [[nodiscard]] std::int64_t state_dim() const noexcept { return (streams + 1) * dim; }
+  [[nodiscard]] std::int64_t per_layer_tokens() const noexcept { return per_layer_vocab > 0 ? per_layer_vocab : vocab; }
+  /// Where the table of per-layer embeddings has a token's: those without one have the first's.
+  [[nodiscard]] std::int64_t per_layer_row(std::int64_t id) const noexcept { return id < per_layer_tokens() ? id : 0; }
   /// Of the keys and values of a sequence; layers that keep none have no heads.
   [[nodiscard]] nn::KvShape kv_shape() const { return kv_shape(specs); }
   /// Keys and values of an encoder's text for the layers behind it, empty.

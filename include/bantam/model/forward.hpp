@@ -12,9 +12,11 @@
 #include "bantam/model/roles.hpp"
 #include "bantam/model/sequence_input.hpp"
 #include "bantam/model/table_rows.hpp"
+#include "bantam/nn/blocks/altup.hpp"
 #include "bantam/nn/blocks/cross_attention.hpp"
 #include "bantam/nn/blocks/experts.hpp"
 #include "bantam/nn/blocks/latent_expert.hpp"
+#include "bantam/nn/blocks/laurel.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/mlp.hpp"
 #include "bantam/nn/blocks/per_layer_embedding.hpp"
@@ -63,8 +65,8 @@ class Forward {
   /// their tokens leaves them.
   void run(std::span<const SequenceInput> sequences, PassSink sink, KeepGoing keep_going, PassOutput output = PassOutput::logits, SinkCalls calls = SinkCalls::in_order);
 
-  /// Runs half of layer `index` alone, with weights `w`, over the hidden states (tokens, dim) of a sequence from its beginning, and adds
-  /// what it makes to `hidden`. Halves side by side are run together, as the second.
+  /// Runs half of layer `index` alone, with weights `w`, over the hidden states (tokens, ModelConfig::state_dim()) of a sequence from its beginning,
+  /// and adds what it makes to `hidden`. Halves side by side are run together, as the second.
   void run_half(const LayerWeights& w, std::int64_t index, Half half, std::span<float> hidden, const BesideStates& beside = {}) {
     run_part(w, index, half, nn::to_the_end, hidden, beside);
   }
@@ -80,7 +82,7 @@ class Forward {
   /// What run_half() makes of `hidden` where its last linear layer, `last`, reads `inputs`, which run_to() came to before: bit for bit, for
   /// the cost of that layer alone.
   void end_half(const LayerWeights& w, std::int64_t index, const InputGroup& last, TensorView<const float, 2> inputs, std::span<float> hidden);
-  /// Calls sink(token, its logits) for hidden states (tokens, dim) that have left the last block, in order. The logits live
+  /// Calls sink(token, its logits) for hidden states (tokens, ModelConfig::state_dim()) that have left the last block, in order. The logits live
   /// for the call.
   void run_head(std::span<const float> hidden, FunctionRef<void(std::int64_t token, std::span<const float> logits)> sink);
 
@@ -126,7 +128,7 @@ class Forward {
   };
   /// What a branch made and the residual stream does not have yet.
   struct Pending {
-    nn::RowBuffer* rows = nullptr;
+    OutputRows rows;
     float scale = 1;  ///< after the norm
     std::vector<float> norm, bias;  ///< before the sum, or of it; empty: none. Copies: by then the layer's weights may be released
   };
@@ -159,10 +161,18 @@ class Forward {
   void keep_inputs(const nn::Pass& pass) noexcept;
   void add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp);
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
-  void add_later(nn::RowBuffer& rows, const std::vector<float>& norm, const std::vector<float>& bias = {}, double scale = 1) noexcept;
-  void add_later(nn::RowBuffer& rows, const LayerWeights& w, Half half) noexcept;
+  void settle_streams(std::int64_t row) noexcept;
+  const float* correct_streams(const LayerWeights& w, std::int64_t row) noexcept;
+  void add_later(OutputRows rows, const std::vector<float>& norm, const std::vector<float>& bias = {}, double scale = 1) noexcept;
+  void add_later(OutputRows rows, const LayerWeights& w, Half half) noexcept;
   void settle(std::int64_t row) noexcept;
-  void settled() noexcept { pending_count_ = 0, pending_scale_ = 1; }
+  void settled() noexcept {
+    pending_count_ = 0;
+    pending_scale_ = 1;
+    pending_streams_.adds = false;
+    pending_streams_.predicts = nullptr;
+  }
+  void take_in(std::span<const float> hidden) noexcept;
   void settle_in(std::span<float> hidden) noexcept;
   void normalize(const nn::Pass& pass, const std::vector<float>& weight, const std::vector<float>& bias, bool beside, const nn::Readers& readers,
                  std::span<const float> scales = {}) noexcept;
@@ -214,10 +224,17 @@ class Forward {
   std::optional<nn::SequenceState> part_state_;  ///< of a layer that is run alone
   const nn::Activations* part_inputs_ = nullptr;  ///< that run_to() came to
   AlignedBuffer<float> residual_;   ///< (tokens, dim)
-  nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state
-  std::array<Pending, 2> pending_;  ///< in the order in which they are added
+  nn::RowBuffer branch_, beside_;   ///< (tokens, dim): what branches add to the residual stream; the second where two read the same state, or follow each other
+  std::array<Pending, 3> pending_;  ///< in the order in which they are added
   std::size_t pending_count_ = 0;
   float pending_scale_ = 1;  ///< of the residual stream, after they are added
+  /// What waits for several residual streams.
+  struct PendingStreams {
+    bool adds = false;        ///< what a per-layer embedding made is in branch_, for all but the first
+    std::vector<float> norm;  ///< of that; a copy, as Pending has it
+    const nn::AltUpWeights* predicts = nullptr;  ///< of the layer that begins
+  };
+  PendingStreams pending_streams_;
   AlignedBuffer<float> logits_;     ///< (outputs at a time, vocab)
   nn::Activations normed_;  ///< (tokens, dim): what a branch reads
   nn::Activations headed_;  ///< what the head reads; it may ask for other forms than layers do
@@ -229,6 +246,8 @@ class Forward {
   nn::Mlp mlp_;
   nn::Activations routed_;  ///< (tokens, dim): what routers read, where it is the residual stream
   std::optional<nn::PerLayerEmbedding> per_layer_;  ///< of models that have some
+  std::optional<nn::AltUp> streams_;  ///< of models that have several; residual_ is what blocks read and add to then, too
+  std::optional<nn::Laurel> laurel_;  ///< beside attention, of models that have it
   std::optional<nn::Experts> experts_;  ///< of models that have some
   std::optional<nn::LatentExpert> latent_expert_;  ///< one of them alone, where they have a space of their own
   std::vector<RowCodes> codes_;         ///< one a worker

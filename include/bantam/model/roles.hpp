@@ -35,6 +35,7 @@ struct RoleInfo {
   std::vector<float> ModelWeights::* model_vector = nullptr;
   std::optional<Role> bias_of = {};  ///< the matrix whose rows it is added to
   bool by_heads = false;             ///< a matrix of each head, one behind the other: GGUF's (heads, rows, columns)
+  bool by_streams = false;           ///< the same of each residual stream but the first, of which folders have tensors of their own
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return rows != WeightAxis::one; }
   /// A matrix of no layer: what is read row by row, a row a token, a head, and what makes per-layer embeddings.
@@ -43,8 +44,14 @@ struct RoleInfo {
   [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::position_embedding || role == Role::encoder_position_embedding || role == Role::per_layer_embedding; }
   [[nodiscard]] constexpr bool is_of_layer() const noexcept { return scope != Scope::model; }
   [[nodiscard]] constexpr bool is_of_expert() const noexcept { return scope == Scope::expert; }
-  /// A router's choice that flips costs more than its bytes, and of positions there are few: these matrices stay as they are.
-  [[nodiscard]] constexpr bool stays_float() const noexcept { return rows == WeightAxis::experts || rows == WeightAxis::positions || rows == WeightAxis::encoder_positions; }
+  /// A router's choice that flips costs more than its bytes, and of the others there are few: these matrices stay as they are.
+  [[nodiscard]] constexpr bool stays_float() const noexcept {
+    return rows == WeightAxis::experts || rows == WeightAxis::positions || rows == WeightAxis::encoder_positions || by_streams || is_low_rank_branch();
+  }
+  /// Of a residual branch of low rank (LAuReL): few numbers, of which every one counts.
+  [[nodiscard]] constexpr bool is_low_rank_branch() const noexcept { return is_matrix() && (rows == WeightAxis::laurel || columns == WeightAxis::laurel); }
+  /// Whether adapters may add to it: linear layers, but those that go from one residual stream to several.
+  [[nodiscard]] constexpr bool is_adaptable() const noexcept { return is_matrix() && !by_streams; }
   /// A matrix whose inputs no pass over a block comes to, so that it has no input group: of heads, and into and out of the space of experts.
   [[nodiscard]] constexpr bool is_ungrouped() const noexcept { return by_heads || rows == WeightAxis::expert_latent || columns == WeightAxis::expert_latent; }
 };
@@ -108,9 +115,11 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::head, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::head});
   all.add({.role = Role::head_bias, .scope = Scope::model, .columns = WeightAxis::vocab, .model_vector = &ModelWeights::head_bias, .bias_of = Role::head});
   all.add({.role = Role::rope_divisors, .scope = Scope::model, .columns = WeightAxis::rope_pairs});  // the config carries them
-  all.add({.role = Role::per_layer_embedding, .scope = Scope::model, .rows = WeightAxis::vocab, .columns = WeightAxis::all_per_layer, .model_matrix = &ModelWeights::per_layer_embedding});
+  all.add({.role = Role::per_layer_embedding, .scope = Scope::model, .rows = WeightAxis::per_layer_vocab, .columns = WeightAxis::all_per_layer, .model_matrix = &ModelWeights::per_layer_embedding});
   all.add({.role = Role::per_layer_model_projection, .scope = Scope::model, .rows = WeightAxis::all_per_layer, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::per_layer_projection});
   all.add({.role = Role::per_layer_model_norm, .scope = Scope::model, .columns = WeightAxis::per_layer, .model_vector = &ModelWeights::per_layer_norm});
+  all.add({.role = Role::stream_projection, .scope = Scope::model, .rows = WeightAxis::other_streams, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::stream_projection, .by_streams = true});
+  all.add({.role = Role::stream_unembedding, .scope = Scope::model, .rows = WeightAxis::other_streams, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::stream_unembedding, .by_streams = true});
   all.add({.role = Role::token_type_embedding, .scope = Scope::model, .columns = WeightAxis::token_type_rows, .model_vector = &ModelWeights::token_types});
   all.add({.role = Role::class_dense, .scope = Scope::model, .columns = WeightAxis::class_square, .model_vector = &ModelWeights::class_dense});
   all.add({.role = Role::class_dense_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::class_dense_bias});
@@ -133,6 +142,8 @@ inline constexpr RoleTable role_table = [] {
   all.add_block<nn::drafting_table, member_of<&LayerWeights::drafting>>();
   all.add_block<nn::expert_table, one_expert>(Scope::expert);
   all.add_block<nn::per_layer_table, member_of<&LayerWeights::per_layer>>();
+  all.add_block<nn::altup_table, member_of<&LayerWeights::altup>>();
+  all.add_block<nn::laurel_table, member_of<&LayerWeights::laurel>>();
   return all;
 }();
 static_assert(std::ranges::all_of(role_table.count, [](int rows) { return rows == 1; }), "every role stands in one table, once");

@@ -25,9 +25,10 @@ struct ModelWeights {
   std::vector<float> encoder_embedding_norm, encoder_embedding_norm_bias;
   std::vector<float> encoder_norm, encoder_norm_bias;  ///< (dim), behind its last layer
   std::vector<float> head_bias;  ///< (vocab)
-  WeightMatrix per_layer_embedding;   ///< (vocab, layers * width)
+  WeightMatrix per_layer_embedding;   ///< (tokens that have one, layers * width); others have the first's
   WeightMatrix per_layer_projection;  ///< (layers * width, dim)
   std::vector<float> per_layer_norm;  ///< (width)
+  WeightMatrix stream_projection, stream_unembedding;  ///< ((streams - 1) * dim, dim), where there are several residual streams
   std::vector<float> token_types;  ///< (token types, dim)
   std::vector<float> class_dense, class_dense_bias, class_norm;  ///< (dim, dim), (dim) twice
   std::vector<float> class_head, class_head_bias;                ///< (labels, dim), (labels)

@@ -67,6 +67,25 @@ inline void linear(const KernelTable& kernels, Team& team, const Activations& x,
   team.deal(panels, team.grain_of(panels, 8), run, work);
 }
 
+/// The first row of a part where rows of all tokens follow each other part by part, as multiply_panels() asks for.
+[[nodiscard]] inline std::int64_t first_row_of(std::int64_t part, std::int64_t tokens) noexcept { return part * (tokens < 16 ? tokens : round_up<std::int64_t>(tokens, 16)); }
+
+/// Matrices in one, below each other, each for inputs of its own: multiplies those of part i, rows first_row_of(i, tokens) of x, by the i-th of
+/// `parts` equal parts of w's rows, of whole panels. Dealt out by (part, panel). Outputs of part i begin at column i (rows of a part + step).
+inline void linear_by_parts(const KernelTable& kernels, Team& team, const WeightMatrix& w, std::int64_t parts, const Activations& x, std::int64_t tokens, OutputRows out,
+                            std::int64_t step = 0, Fetch fetch = Fetch::first_level) noexcept {
+  const std::int64_t panels = w.rows() / parts / panel_rows, items = parts * panels;
+  team.deal(items, team.grain_of(items, 8), [&](Range range, int) {
+    for (std::int64_t at = range.begin; at < range.end;) {
+      const std::int64_t part = at / panels, last = std::min((part + 1) * panels, range.end), first = first_row_of(part, tokens);
+      // A product's outputs are behind those of the parts before it.
+      const Product product{w, nullptr, {out.values + part * step, out.stride}};
+      detail::multiply_panels(kernels, x, {first, first + tokens}, {&product, 1}, {at, last}, fetch, 0);
+      at = last;
+    }
+  }, Work::products);
+}
+
 /// Row `id` of an embedding table (vocabulary, dim) as floats. out: (dim). Throws invalid_argument for an id outside or
 /// another length of `out`.
 inline void embedding(const WeightMatrix& table, std::int64_t id, std::span<float> out, RowCodes& scratch) {

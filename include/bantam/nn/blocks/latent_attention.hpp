@@ -72,10 +72,6 @@ class LatentAttention {
   [[nodiscard]] std::int64_t nope_dim() const noexcept { return options_.head_dim - rope_dim(); }
   /// Of a key in the cache, and of an absorbed query: the rotated part, then the latent one.
   [[nodiscard]] std::int64_t key_dim() const noexcept { return rope_dim() + options_.kv_rank; }
-  /// The first row of a head where rows are sorted by heads.
-  [[nodiscard]] static std::int64_t first_row(std::int64_t head, std::int64_t tokens) noexcept {
-    return head * (tokens < 16 ? tokens : round_up<std::int64_t>(tokens, 16));
-  }
   void split(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) noexcept;
   void store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, std::int64_t t, int worker) noexcept;
   /// A head's part that positions turn, of some row, unless the layer has no rope. In place.
@@ -138,10 +134,10 @@ inline void LatentAttention::plan(std::int64_t tokens, std::span<const PassSeque
   if (o.gates_heads) gates_.resize(tokens, o.heads);
   q_.resize(tokens, o.heads * o.head_dim);
   latent_.resize(tokens, o.kv_rank + rope_dim());
-  nope_.resize(first_row(o.heads, tokens), nope_dim());
+  nope_.resize(first_row_of(o.heads, tokens), nope_dim());
   absorbed_.resize(tokens, o.heads * key_dim());
   means_.resize(tokens, o.heads * o.kv_rank);
-  mean_.resize(first_row(o.heads, tokens), o.kv_rank);
+  mean_.resize(first_row_of(o.heads, tokens), o.kv_rank);
   attended_.resize(tokens, o.heads * o.value_dim);
   angles_.ensure(static_cast<std::size_t>(tokens * rope_dim()));
   attention_.plan(caches_.find(sequences));
@@ -177,7 +173,7 @@ inline void LatentAttention::split(const Pass& pass, const AttentionWeights& w, 
     float* rotated = absorbed_.row(t) + h * key_dim();
     std::copy_n(query + nope_dim(), rope_dim(), rotated);
     turn(rotated, t, layer);
-    const std::int64_t row = first_row(h, pass.tokens()) + t;
+    const std::int64_t row = first_row_of(h, pass.tokens()) + t;
     std::copy_n(query, nope_dim(), nope_.row(row));
     nope_.quantize_row(kernels_, row);
   });
@@ -193,19 +189,11 @@ inline void LatentAttention::store(const Pass& pass, const AttentionWeights& w, 
   caches_[row.sequence].store(kernels_, layer.place, false, 0, row.position, key);
 }
 
-/// Multiplies each head's rows of x by its `rows` rows of w, dealt out by (head, panel). A head's outputs begin `shift` behind their
+/// Multiplies each head's rows of x by its `rows` rows of w. A head's outputs begin `shift` behind their
 /// rows' number, and `step` more for each head before.
 inline void LatentAttention::multiply_heads(const Pass& pass, const WeightMatrix& w, const Activations& x, std::int64_t rows, std::int64_t shift,
                                             std::int64_t step, OutputRows out) noexcept {
-  const std::int64_t panels = rows / panel_rows, items = options_.heads * panels, tokens = pass.tokens();
-  pass.team.deal(items, pass.team.grain_of(items, 8), [&](Range part, int) {
-    for (std::int64_t at = part.begin; at < part.end;) {
-      const std::int64_t head = at / panels, last = std::min((head + 1) * panels, part.end), first = first_row(head, tokens);
-      const Product product{w, nullptr, {out.values + shift + head * step, out.stride}};
-      detail::multiply_panels(kernels_, x, {first, first + tokens}, {&product, 1}, {at, last}, pass.fetch, 0);
-      at = last;
-    }
-  }, Work::products);
+  linear_by_parts(pass.kernels, pass.team, w, options_.heads, x, pass.tokens(), {out.values + shift, out.stride}, step, pass.fetch);
   if (pass.adapters != nullptr) add_terms(pass, w, x, rows, shift, step, out);
 }
 
@@ -219,7 +207,7 @@ inline void LatentAttention::add_terms(const Pass& pass, const WeightMatrix& w, 
     WeightMatrix& head = heads_[static_cast<std::size_t>(term.head)];
     LowRankTerm own = term;
     own.matrix = &head;
-    own.inputs = first_row(term.head, pass.tokens());
+    own.inputs = first_row_of(term.head, pass.tokens());
     terms_.add(own);  // there is room
     const bool is_there = std::ranges::any_of(products_, [&](const Product& product) { return &product.w == &head; });
     if (is_there) continue;
@@ -237,7 +225,7 @@ inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w,
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
   attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output(), 0, nullptr, nullptr, nullptr, pass.more_keys);
   pass.for_units(Work::rounding, o.heads, [&](std::int64_t t, std::int64_t h, int) {
-    const std::int64_t row = first_row(h, pass.tokens()) + t;
+    const std::int64_t row = first_row_of(h, pass.tokens()) + t;
     std::copy_n(means_.row(t) + h * o.kv_rank, o.kv_rank, mean_.row(row));
     mean_.quantize_row(kernels_, row);
   });

@@ -52,6 +52,7 @@ class Mlp {
     } else {
       linear(pass, x, {{w.up, values_of(w.up_bias), hidden_.output()}});
     }
+    if (w.gate_cutoff) cut_gates(pass, w);
     const bool is_curve = gate_ == ops::Gate::xielu;
     const Xielu curve = is_curve ? xielu_of(w) : Xielu();
     pass.for_parts(Work::gates, ffn, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
@@ -72,6 +73,13 @@ class Mlp {
   }
 
  private:
+  /// hidden = max(0, hidden - (mean + cutoff deviation)), row by row.
+  void cut_gates(const Pass& pass, const MlpWeights& w) noexcept {
+    const std::int64_t ffn = w.down.columns();
+    pass.for_rows(Work::gates, [&](Range part, int) {
+      for (std::int64_t t = part.begin; t < part.end; ++t) cut_below(hidden_.row(t), ffn, *w.gate_cutoff);
+    });
+  }
   void normalize_hidden(const Pass& pass, const MlpWeights& w) noexcept {
     const std::int64_t ffn = w.down.columns();
     pass.for_rows(Work::norms, [&](Range part, int) {

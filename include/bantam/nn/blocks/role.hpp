@@ -24,6 +24,8 @@ enum class Role : std::uint8_t {
   per_layer_embedding,         ///< per-layer embeddings (Gemma 3n, 4): of each token a row for every layer
   per_layer_model_projection,  ///< and what they get of its embedding
   per_layer_model_norm,
+  stream_projection,   ///< several residual streams (AltUp, arXiv:2301.13310): what makes the others of the first
+  stream_unembedding,  ///< and what makes of each of them what the head reads
   token_type_embedding,  ///< of the first and the second text of a pair (BERT)
   class_dense,  ///< of a classifier: what the state that stands for a text goes through first
   class_dense_bias,
@@ -124,6 +126,14 @@ enum class Role : std::uint8_t {
   per_layer_gate,
   per_layer_projection,
   per_layer_norm,   ///< of what they add
+  stream_router,       ///< of several residual streams: what says how they go together
+  stream_router_norm,
+  stream_prediction,   ///< how a layer's streams follow from those before it
+  stream_correction,   ///< and from what it made of the active one
+  stream_scale,        ///< of that one, where a per-layer embedding reads it
+  laurel_left,   ///< a low-rank residual branch beside attention (LAuReL, arXiv:2411.07501): down to its rank
+  laurel_right,  ///< and up from there
+  laurel_norm,   ///< of what that makes
   layer_scale,      ///< what a layer's outputs, the residual stream with them, are multiplied by
   gate,  ///< of the MLP: of a dense layer, or the expert of a sparse one that all tokens share
   up,
@@ -161,6 +171,7 @@ enum class Role : std::uint8_t {
 enum class WeightAxis : std::uint8_t {
   one,         ///< the rows of a vector
   vocab,
+  per_layer_vocab,  ///< tokens that have a per-layer embedding
   positions,   ///< that the model learned
   dim,         ///< the residual stream
   twice_dim,   ///< two of them, one behind the other
@@ -209,6 +220,11 @@ enum class WeightAxis : std::uint8_t {
   expert_latent,  ///< of the space that they work in, if it is one of their own
   per_layer,       ///< of a per-layer embedding
   all_per_layer,   ///< of those of all layers
+  other_streams,   ///< residual streams but the first * dim
+  stream_router,   ///< residual streams * dim
+  stream_pairs,    ///< residual streams ^ 2
+  stream_triples,  ///< residual streams ^ 3
+  laurel,          ///< rank of a low-rank residual branch
   token_type_rows,  ///< token types * dim
   class_square,    ///< dim * dim
   class_rows,      ///< labels * dim

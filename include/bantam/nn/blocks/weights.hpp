@@ -1,12 +1,14 @@
 // The weights of a layer: what its branches' blocks read, and the norms around them. What an architecture lacks is empty.
 #pragma once
 
+#include "bantam/nn/blocks/weights/altup.hpp"
 #include "bantam/nn/blocks/weights/attention.hpp"
 #include "bantam/nn/blocks/weights/channel_delta.hpp"
 #include "bantam/nn/blocks/weights/cross_attention.hpp"
 #include "bantam/nn/blocks/weights/drafting.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
+#include "bantam/nn/blocks/weights/laurel.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
 #include "bantam/nn/blocks/weights/per_layer.hpp"
 #include "bantam/nn/blocks/weights/short_convolution.hpp"
@@ -29,6 +31,8 @@ struct LayerWeights {
   nn::ExpertsWeights experts;  ///< of sparse layers
   std::vector<float> mlp_out_norm, expert_norm, expert_out_norm;  ///< (dim), where MLP and experts have norms of their own
   nn::PerLayerWeights per_layer;
+  nn::AltUpWeights altup;    ///< of a model with several residual streams
+  nn::LaurelWeights laurel;  ///< beside attention
   std::vector<float> layer_scale;  ///< (1)
   nn::DraftingWeights drafting;  ///< of a layer that drafts
 };

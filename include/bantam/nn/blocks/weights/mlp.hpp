@@ -13,6 +13,9 @@ struct MlpWeights {
   std::vector<float> down_bias = {};                ///< (dim)
   std::vector<float> down_norm = {};                ///< (ffn), of an RMS norm of what `down` reads; empty: there is none
   float limit = 0;                                  ///< of ops::limited_gate(); 0: there is none
+  /// What of `gate x` is not above its mean by so many deviations counts as 0, the rest from there on (Spark Transformer's statistical top-k,
+  /// arXiv:2506.06644, as Gemma 3n has it); none: all count.
+  std::optional<float> gate_cutoff = {};
   std::vector<float> xielu_positive = {}, xielu_negative = {}, xielu_slope = {}, xielu_limit = {};  ///< (1) each, where the activation is ops::Gate::xielu
 };
 
