@@ -37,6 +37,16 @@ inline constexpr TensorKey gemma3_tensors[] = {
     {Role::ffn_out_norm, "model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
 };
 
+/// Of Gemma 3n and 4.
+inline constexpr TensorKey gemma_per_layer_tensors[] = {
+    {Role::per_layer_embedding, "model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
+    {Role::per_layer_model_projection, "model.per_layer_model_projection.weight", "per_layer_model_proj.weight"},
+    {Role::per_layer_model_norm, "model.per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
+    {Role::per_layer_gate, "model.layers.{}.per_layer_input_gate.weight", "blk.{}.inp_gate.weight"},
+    {Role::per_layer_projection, "model.layers.{}.per_layer_projection.weight", "blk.{}.proj.weight"},
+    {Role::per_layer_norm, "model.layers.{}.post_per_layer_input_norm.weight", "blk.{}.post_norm.weight"},
+};
+
 inline constexpr ArchSpec gemma{
     .name = "gemma",
     .hf_class = "GemmaForCausalLM",

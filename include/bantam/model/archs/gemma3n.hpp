@@ -30,12 +30,6 @@ inline constexpr ConfigKey gemma3n_config[] = {
 inline constexpr Fused gemma3n_projections{.pieces = "model.altup_projections.{e}.weight"}, gemma3n_unembeddings{.pieces = "model.altup_unembed_projections.{e}.weight"};
 
 inline constexpr TensorKey gemma3n_layers[] = {
-    {Role::per_layer_embedding, "model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
-    {Role::per_layer_model_projection, "model.per_layer_model_projection.weight", "per_layer_model_proj.weight"},
-    {Role::per_layer_model_norm, "model.per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
-    {Role::per_layer_gate, "model.layers.{}.per_layer_input_gate.weight", "blk.{}.inp_gate.weight"},
-    {Role::per_layer_projection, "model.layers.{}.per_layer_projection.weight", "blk.{}.proj.weight"},
-    {Role::per_layer_norm, "model.layers.{}.post_per_layer_input_norm.weight", "blk.{}.post_norm.weight"},
     {Role::stream_projection, "model.altup_projections.weight", "altup_proj.weight", Presence::required, Layers::all, false, gemma3n_projections},
     {Role::stream_unembedding, "model.altup_unembed_projections.weight", "altup_unembd_proj.weight", Presence::required, Layers::all, false, gemma3n_unembeddings},
     {Role::stream_router, "model.layers.{}.altup.modality_router.weight", "blk.{}.altup_router.weight"},
@@ -47,7 +41,7 @@ inline constexpr TensorKey gemma3n_layers[] = {
     {Role::laurel_right, "model.layers.{}.laurel.linear_right.weight", "blk.{}.laurel_r.weight"},
     {Role::laurel_norm, "model.layers.{}.laurel.post_laurel_norm.weight", "blk.{}.laurel_post_norm.weight"},
 };
-inline constexpr auto gemma3n_tensors = joined(gemma3_tensors, gemma3n_layers);
+inline constexpr auto gemma3n_tensors = joined(joined(gemma3_tensors, gemma_per_layer_tensors), gemma3n_layers);
 
 /// E2B and E4B, and what MatFormer cuts out of them.
 inline constexpr ConfigChoice gemma3n_choices[] = {{"altup_correct_scale", 1, 1}};

@@ -40,15 +40,9 @@ inline constexpr auto gemma4_moe_config = joined(gemma4_numbers, gemma4_expert_n
 
 inline constexpr TensorKey gemma4_layers[] = {
     {Role::rope_divisors, "", "rope_freqs.weight"},
-    {Role::per_layer_embedding, "model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
-    {Role::per_layer_model_projection, "model.per_layer_model_projection.weight", "per_layer_model_proj.weight"},
-    {Role::per_layer_model_norm, "model.per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
-    {Role::per_layer_gate, "model.layers.{}.per_layer_input_gate.weight", "blk.{}.inp_gate.weight"},
-    {Role::per_layer_projection, "model.layers.{}.per_layer_projection.weight", "blk.{}.proj.weight"},
-    {Role::per_layer_norm, "model.layers.{}.post_per_layer_input_norm.weight", "blk.{}.post_norm.weight"},
     {Role::layer_scale, "model.layers.{}.layer_scalar", "blk.{}.layer_output_scale.weight"},
 };
-inline constexpr auto gemma4_tensors = joined(gemma3_tensors, gemma4_layers);
+inline constexpr auto gemma4_tensors = joined(joined(gemma3_tensors, gemma_per_layer_tensors), gemma4_layers);
 
 /// Names of single experts are ours: native files have them so.
 inline constexpr TensorKey gemma4_experts[] = {
