@@ -61,6 +61,19 @@ CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& 
                     });
 }
 
+CLI::Option* add_integers(CLI::App& app, const std::string& names, std::vector<std::int64_t>& target, Bounds bounds, const std::string& help) {
+  std::string usual;
+  for (const std::int64_t value : target) usual += message(usual.empty() ? "" : ",", value);
+  return add_parsed(app, names, "N[,N...]", with_default(help, usual), [&target, bounds, name = long_name(names)](const std::string& text) {
+    target.clear();
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      target.push_back(parse_integer(name, text.substr(at, end - at), bounds));
+      at = end + 1;
+    }
+  });
+}
+
 CLI::Option* add_number(CLI::App& app, const std::string& names, float& target, const std::string& help) {
   return add_parsed(app, names, "X", with_default(help, message(target)),
                     [&target, name = long_name(names)](const std::string& text) {

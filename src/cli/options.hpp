@@ -35,6 +35,8 @@ struct Bounds {
 /// shown as the default.
 CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& target, Bounds bounds,
                          const std::string& help);
+/// One or several of them, between commas.
+CLI::Option* add_integers(CLI::App& app, const std::string& names, std::vector<std::int64_t>& target, Bounds bounds, const std::string& help);
 /// A finite number in decimal.
 CLI::Option* add_number(CLI::App& app, const std::string& names, float& target, const std::string& help);
 /// Any text, the empty one included. `type` is what help shows for it.

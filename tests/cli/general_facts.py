@@ -90,7 +90,7 @@ def facts_hostile_values(h):
             h.refuses(2, "run", "no-such-model", "-p", "x", option, value)
     for value in ["", "1", "[", "[1", "{}", '["1"]', "[1.5]", "[-1]", "[1e3]", "[99999999999]", "[null]", "[[1]]", "[]", "[" * 100000]:
         h.refuses(2, "logits", "no-such-model", "--ids", value)
-    for arguments in [["logits", "m", "-p", "x", "--top", "0"], ["bench", "m", "-r", "0"], ["bench", "m", "-p", "-1"], ["bench", "m", "-p", "0", "-n", "0"],
+    for arguments in [["logits", "m", "-p", "x", "--top", "0"], ["bench", "m", "-r", "0"], ["bench", "m", "-p", "-1"], ["bench", "m", "-p", "0", "-n", "0"], ["bench", "m", "-p", "0,0", "-n", "0"], ["bench", "m", "-p", "16,"], ["bench", "m", "-p", "16,x"], ["bench", "m", "-d", "0,-1"],
                       ["bench", "m", "--batch", "0"], ["perplexity", "m", "f", "--context", "1"], ["perplexity", "m", "f", "--limit", "-1"],
                       ["compress", "m", "-o", "o", "--group", "-2"], ["compress", "m", "-o", "o", "--samples", "0"]]:
         h.refuses(2, *arguments)

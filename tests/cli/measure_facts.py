@@ -132,6 +132,14 @@ def facts_bench(h, models):
     table = h.succeeds("bench", q4, "-p", 8, "-n", 0, "-r", 1).text
     h.fact("the table", "prefill" in table and "int8" in table and "decode " not in table, table)
     batch = h.json("bench", q4, "-p", 0, "-n", 4, "-r", 1, "--batch", 3)
+    several = h.json("bench", q4, "-p", "4,16", "-n", "2,3", "-d", "0,8", "-r", 1)
+    kinds = [(test["kind"], test["tokens"], test.get("depth")) for test in several["tests"]]
+    h.equal("each length at each depth", kinds, [("prompt", 4, None), ("prompt", 16, None), ("generate", 2, 0), ("generate", 2, 8), ("generate", 3, 0), ("generate", 3, 8)])
+    h.fact("the first of each kind stands alone, too", several["prompt"]["tokens"] == 4 and several["generate"] == {key: several["tests"][2][key] for key in ("tokens", "tok_s")}, several)
+    h.fact("rates of all", all(test["tok_s"]["min"] > 0 and test["of_limit"] > 0 for test in several["tests"]), several)
+    h.fact("profiles of none", all(test["profile"] is None for test in several["tests"]), several)
+    table = h.succeeds("bench", q4, "-p", "4,16", "-n", 2, "-d", "0,8", "-r", 1).text
+    h.fact("a row each", table.count("\nprefill") == 2 and "\ndecode  " in table and "\ndecode behind 8" in table, table)
     h.equal("--batch is told", batch["batch"], 3)
     h.fact("and its tokens are counted", batch["generate"]["tok_s"]["median"] > 0, batch["generate"])
 
