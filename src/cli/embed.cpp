@@ -1,4 +1,4 @@
-// `bantam embed` and `bantam rerank`: texts as rows of numbers, documents by how well they answer a query.
+// `bantam embed`, `bantam rerank` and `bantam classify`: texts as rows of numbers, documents by how well they answer a query, texts by their labels.
 #include <algorithm>
 
 #include "bantam/model/forward.hpp"
@@ -8,6 +8,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "text/unicode.hpp"
 #include "verbs.hpp"
 
 namespace bantam::cli {
@@ -34,6 +35,11 @@ struct EmbedArguments : TextsArguments {
 struct RerankArguments : TextsArguments {
   std::string query;
   std::string instruction;
+};
+
+struct ClassifyArguments : TextsArguments {
+  std::string second;
+  std::int64_t top = 1;
 };
 
 /// Those of the command line, or the lines of a file or of standard input.
@@ -119,6 +125,33 @@ int run_rerank(const RerankArguments& o) {
   return 0;
 }
 
+int run_classify(const ClassifyArguments& o) {
+  const std::vector<std::string> texts = texts_of(o, "TEXT");
+  apply(o.common);
+  auto [engine, adapters] = engine_of(o);
+  const ModelConfig& config = engine.model().config();
+  ProgressBar bar(!o.common.json);
+  const Tensor<float, 2> rows = classify(engine, texts, {.second = o.second, .adapters = std::move(adapters), .progress = progress_of(bar)});
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < config.labels; ++i) names.push_back(config.label_name(i));
+  Json all = Json::array(), best = Json::array();
+  std::string lines;
+  for (std::int64_t i = 0; i < rows.extent(0); ++i) {
+    const std::span<const float> row(&rows(i, 0), static_cast<std::size_t>(rows.extent(1)));
+    const std::vector<std::int64_t> order = best_first(row);
+    all.push_back(std::vector<float>(row.begin(), row.end()));
+    best.push_back(names[static_cast<std::size_t>(order.front())]);
+    const std::int64_t shown = o.top == 0 ? config.labels : std::min(o.top, config.labels);
+    for (std::int64_t k = 0; k < shown; ++k) {
+      // Names are the file's: control characters would go to the terminal.
+      const auto label = static_cast<std::size_t>(order[static_cast<std::size_t>(k)]);
+      lines += message(unicode::cleaned(names[label]), '\t', fixed(static_cast<double>(row[label]), 4), '\t', texts[static_cast<std::size_t>(i)], '\n');
+    }
+  }
+  o.common.json ? print_json({{"labels", names}, {"scores", all}, {"best", best}}) : print(lines);
+  return 0;
+}
+
 void add_texts_of(CLI::App& verb, const std::string& name, TextsArguments& o) {
   add_arguments(verb, name, o.texts, "the texts; without any a text a line of --file, or of standard input");
   add_text(verb, "-f,--file", o.file, "FILE", "a text a line; - is standard input");
@@ -162,6 +195,23 @@ void add_rerank(CLI::App& app, Action& action) {
               "  bantam rerank bge-reranker 'when do owls sleep' 'Owls hunt at night.' 'The sea was calm.'\n"
               "  bantam rerank bge-reranker 'when do owls sleep' -f documents.txt --json",
               [o, &action] { action = [o] { return run_rerank(*o); }; });
+}
+
+void add_classify(CLI::App& app, Action& action) {
+  CLI::App& verb = add_verb(app, "classify", "say which labels texts have");
+  const auto o = std::make_shared<ClassifyArguments>();
+  add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
+  add_integer(verb, "--top", o->top, {0, 1 << 16}, "labels shown of each text, the likeliest; 0: all");
+  add_text(verb, "--second", o->second, "TEXT", "what each text is read together with, as a pair: a hypothesis beside premises");
+  add_texts_of(verb, "TEXT", *o);
+  finish_verb(verb,
+              "A label, its probability and the text, a line each; with --json {\"labels\": [...], \"scores\": [[...], ...],\n"
+              "\"best\": [...]}, scores of all labels in their order. Probabilities of labels of which a text has one sum to 1;\n"
+              "of others (problem_type multi_label_classification) each stands alone, and regressions give their numbers.\n\n"
+              "Examples:\n"
+              "  bantam classify distilbert-sst-2 'A charming film.' 'Two hours too long.'\n"
+              "  bantam classify nli 'The owls hunt at night.' --second 'Owls sleep at night.' --top 0",
+              [o, &action] { action = [o] { return run_classify(*o); }; });
 }
 
 }  // namespace bantam::cli

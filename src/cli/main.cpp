@@ -162,7 +162,7 @@ int run_program(int argc, char** argv) {
     app.set_help_flag("-h,--help", "print this help and leave");
     app.footer(examples);
     app.require_subcommand(1);
-    for (const auto add : {add_run, add_serve, add_tokenize, add_logits, add_perplexity, add_embed, add_rerank, add_compress, add_inspect, add_bench, add_plan,
+    for (const auto add : {add_run, add_serve, add_tokenize, add_logits, add_perplexity, add_embed, add_rerank, add_classify, add_compress, add_inspect, add_bench, add_plan,
                            add_formats, add_cpuinfo}) {
       add(app, action);
     }

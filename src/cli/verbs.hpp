@@ -17,6 +17,7 @@ void add_logits(CLI::App& app, Action& action);
 void add_perplexity(CLI::App& app, Action& action);
 void add_embed(CLI::App& app, Action& action);
 void add_rerank(CLI::App& app, Action& action);
+void add_classify(CLI::App& app, Action& action);
 void add_compress(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);

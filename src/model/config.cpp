@@ -74,6 +74,10 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   specs = std::move(of_layers);
 }
 
+std::string ModelConfig::label_name(std::int64_t i) const {
+  return i < std::ssize(label_names) ? label_names[static_cast<std::size_t>(i)] : message("LABEL_", i);
+}
+
 std::string name_in(const ModelConfig& c, std::string_view pattern, const TensorId& id) {
   constexpr std::string_view usual = "model.layers.{}.";
   const bool other = !c.arch->drafting_name.empty() && c.is_drafting(id.layer) && pattern.starts_with(usual);

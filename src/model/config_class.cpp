@@ -7,6 +7,7 @@
 #include "bantam/core/names.hpp"
 #include "bantam/model/seeing.hpp"
 #include "model/config_json.hpp"
+#include "model/config_words.hpp"
 #include "model/sentence_modules.hpp"
 #include "text/json.hpp"
 
@@ -121,6 +122,12 @@ void read_class(const Json& json, const std::string& place, ModelConfig& c) {
     // Tensors say how many, where there are some.
     const Json* labels = member(json, "id2label");
     c.labels = labels != nullptr && labels->is_object() ? std::clamp<std::int64_t>(static_cast<std::int64_t>(labels->size()), 1, 1 << 16) : 1;
+    for (std::int64_t i = 0; labels != nullptr && labels->is_object() && i < c.labels; ++i) {
+      const Json* label = member(*labels, std::to_string(i));
+      if (label == nullptr || !label->is_string()) break;
+      c.label_names.emplace_back(label->string());
+    }
+    c.label_use = label_use_of(text_at(json, "problem_type", place, ""), "problem_type", place);
     if (const std::string pooling = text_at(json, "classifier_pooling", place, ""); !pooling.empty()) {
       if (pooling != "cls" && pooling != "mean") fail(Errc::unsupported, place, ": classifier_pooling: expected cls or mean, found ", printable(pooling));
       c.pooling = find_pooling(pooling);

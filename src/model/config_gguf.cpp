@@ -12,6 +12,7 @@
 #include "model/gate_sparsity.hpp"
 #include "model/gguf_architecture.hpp"
 #include "model/recurrent_config.hpp"
+#include "text/utf8.hpp"
 
 namespace bantam::inline v0 {
 
@@ -91,6 +92,10 @@ void read_use(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
   }
   const bool ranks = file.number(prefix + "pooling_type") == 4.0;
   const std::string key = prefix + (ranks ? "classifier.pooling_type" : "pooling_type");
+  if (const auto* names = file.texts(prefix + "classifier.output_labels"); ranks && names != nullptr && names->size() <= 1 << 16) {
+    for (const std::string& name : *names) c.label_names.push_back(utf8::repaired(name));
+  }
+  if (const std::string use_key = message(prefix, problem_type_key); ranks && file.text(use_key) != nullptr) c.label_use = label_use_of(*file.text(use_key), use_key, place);
   const auto pooling = file.number(key);
   // Of classifiers with a norm llama.cpp takes the mean where a file does not say it.
   if (ranks && !pooling && c.arch->find(Role::class_norm) != nullptr) c.pooling = Pooling::mean;

@@ -28,6 +28,21 @@ inline constexpr std::pair<std::string_view, ops::Gate> activations[] = {
   return found == std::end(activations) ? std::string_view() : found->first;
 }
 
+/// In GGUF files, behind the architecture's name; ours.
+inline constexpr std::string_view problem_type_key = "classifier.problem_type";
+/// problem_type of classifiers by its names.
+inline constexpr std::pair<std::string_view, LabelUse> problem_types[] = {
+    {"single_label_classification", LabelUse::one_of}, {"multi_label_classification", LabelUse::any_of}, {"regression", LabelUse::numbers}};
+
+/// Of a name that `key` of `place` says; an empty one is one_of, as nearly all are. Throws unsupported.
+[[nodiscard]] inline LabelUse label_use_of(std::string_view name, std::string_view key, const std::string& place) {
+  if (name.empty()) return LabelUse::one_of;
+  const auto* found = std::ranges::find(problem_types, name, &std::pair<std::string_view, LabelUse>::first);
+  if (found != std::end(problem_types)) return found->second;
+  fail(Errc::unsupported, place, ": ", key, ": expected single_label_classification, multi_label_classification or regression, found ", printable(name));
+}
+[[nodiscard]] inline std::string_view problem_type_of(LabelUse use) noexcept { return std::ranges::find(problem_types, use, &std::pair<std::string_view, LabelUse>::second)->first; }
+
 /// The number in a list that a part of a ConfigKey's name stands for, one digit; nothing for the name of a member.
 [[nodiscard]] inline std::optional<std::size_t> place_in_list(std::string_view name) noexcept {
   if (name.size() != 1 || name[0] < '0' || name[0] > '9') return {};

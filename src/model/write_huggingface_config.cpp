@@ -68,9 +68,10 @@ void write_class(const ModelConfig& c, Json& json) {
     json["id2label"] = Json::object();
     json["label2id"] = Json::object();
     for (std::int64_t i = 0; i < c.labels; ++i) {
-      json["id2label"][std::to_string(i)] = message("LABEL_", i);
-      json["label2id"][message("LABEL_", i)] = i;
+      json["id2label"][std::to_string(i)] = c.label_name(i);
+      json["label2id"][c.label_name(i)] = i;
     }
+    if (c.label_use != LabelUse::one_of) json["problem_type"] = std::string(problem_type_of(c.label_use));
     if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));
     return;
   }

@@ -23,6 +23,16 @@ constexpr std::string_view usual_instruction = "Given a web search query, retrie
 
 double yes_of(double yes, double no) { return 1 / (1 + std::exp(no - yes)); }
 
+/// Of what a classifier makes of a text.
+void make_probabilities(std::span<float> labels, LabelUse use) {
+  if (use == LabelUse::numbers) return;
+  const bool each = use == LabelUse::any_of || labels.size() == 1;
+  const double most = each ? 0 : static_cast<double>(std::ranges::max(labels));
+  double sum = 0;
+  for (const float x : labels) sum += std::exp(static_cast<double>(x) - most);
+  for (float& x : labels) x = static_cast<float>(each ? 1 / (1 + std::exp(-static_cast<double>(x))) : std::exp(static_cast<double>(x) - most) / sum);
+}
+
 std::vector<float> classified(Engine& engine, std::string_view query, std::span<const std::string> documents, const RerankOptions& options) {
   const ModelConfig& config = engine.model().config();
   // One that answers yes or no, whose labels its file keeps (llama.cpp's Qwen3-Reranker): yes comes first.
@@ -94,6 +104,24 @@ Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, cons
     const std::vector<double> values = classify(config, engine.model().weights(), state);
     for (std::size_t l = 0; l < values.size(); ++l) labels(static_cast<std::int64_t>(i), static_cast<std::int64_t>(l)) = static_cast<float>(values[l]);
   });
+  return labels;
+}
+
+Tensor<float, 2> classify(Engine& engine, std::span<const std::string> texts, const ClassifyOptions& options) {
+  const ModelConfig& config = engine.model().config();
+  const Tokenizer& tokenizer = engine.model().tokenizer();
+  const EncodeOptions encode{.longest = options.truncate ? static_cast<std::size_t>(engine.context()) : 0};
+  std::vector<TokenPair> pairs;
+  for (const std::string& text : texts) {
+    if (!options.second.empty()) {
+      pairs.push_back(tokenizer.encode_pair(text, options.second, encode));
+      continue;
+    }
+    TokenPair& alone = pairs.emplace_back(tokenizer.encode(text, encode), std::vector<std::uint8_t>());
+    alone.types.resize(alone.ids.size());
+  }
+  Tensor<float, 2> labels = classify(engine, pairs, options.progress, options.adapters);
+  for (std::int64_t i = 0; i < labels.extent(0); ++i) make_probabilities({&labels(i, 0), static_cast<std::size_t>(config.labels)}, config.label_use);
   return labels;
 }
 

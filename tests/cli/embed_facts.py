@@ -1,5 +1,6 @@
-"""`bantam embed` and `rerank`, and what encoders are not for."""
+"""`bantam embed`, `rerank` and `classify`, and what encoders are not for."""
 import json
+from pathlib import Path
 
 import numpy as np
 from tiny_bert import DIM, POSITIONS, Bert, ids_of
@@ -90,6 +91,46 @@ def facts_classifier(h):
     h.refuses(2, "rerank", bert.folder, query, "a", "-f", "b")
     two = Bert(h.temporary("two"), labels=2)
     h.refuses(1, "rerank", two.folder, query, *documents, says="expected a classifier of one label, found one of 2")
+
+
+def facts_labels(h):
+    texts = ["the owls hunt at night.", "The SEA was calm"]
+    ids = [ids_of("[CLS]", "the", "owl", "##s", "hunt", "at", "night", ".", "[SEP]"), ids_of("[CLS]", "the", "sea", "was", "calm", "[SEP]")]
+    names = ["sea", "owl \u263e", "\x1b[31mrum"]  # the last would colour the terminal
+
+    def softmax(x):
+        return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+    for use, of in [(None, softmax), ("single_label_classification", softmax), ("multi_label_classification", sigmoid), ("regression", lambda x: x)]:
+        bert = Bert(h.temporary(f"labels-{use}"), labels=3, seed=4)
+        config = json.loads((bert.folder / "config.json").read_text()) | {"id2label": {str(i): name for i, name in enumerate(names)}, "problem_type": use}
+        (bert.folder / "config.json").write_text(json.dumps(config))
+        expected = [of(bert.scores(x, [0] * len(x))) for x in ids]
+        for source in containers(h, bert, f"labels-{use}"):
+            h.equal(f"{source}: inspect names them", h.json("inspect", source)["config"]["label_names"], names)
+            seen = h.json("classify", source, *texts)
+            h.equal(f"{source}: names", (set(seen), seen["labels"]), ({"labels", "scores", "best"}, names))
+            h.fact(f"{source}: {use}", all(far(row, x) < 1e-5 for row, x in zip(seen["scores"], expected, strict=True)), (seen, expected))
+            h.equal(f"{source}: the likeliest", seen["best"], [names[int(x.argmax())] for x in expected])
+    lines = [line.split("\t") for line in h.succeeds("classify", bert.folder, "--top", 0, input="\n".join(texts) + "\n").text.splitlines()]
+    h.equal("--top 0 shows all, the likeliest first", lines, [[names[i].replace("\x1b", ""), f"{x[i]:.4f}", text] for text, x in zip(texts, expected) for i in np.argsort(-x, kind="stable")])
+    h.equal("one of each", len(h.succeeds("classify", bert.folder, *texts).text.splitlines()), 2)
+    broken = h.write("broken.gguf", Path(h.temporary(f"labels-{use}.gguf")).read_bytes().replace(b"[31mrum", b"[31mr\xffm"))
+    h.succeeds("compress", broken, "-o", h.temporary("repaired.bantam"), "--format", "f32", "--to", "native")
+    h.equal("bytes that are no UTF-8 are repaired", h.json("inspect", h.temporary("repaired.bantam"))["config"]["label_names"][2], "\x1b[31mr\ufffdm")
+    pair = ids[1] + ids_of("night", "[SEP]")
+    seen = h.json("classify", bert.folder, texts[1], "--second", "night")["scores"][0]
+    h.fact("--second is read as the second text of a pair", far(seen, bert.scores(pair, [0] * len(ids[1]) + [1, 1])) < 1e-5, seen)
+    one = Bert(h.temporary("one"), labels=1)
+    seen = h.json("classify", one.folder, texts[0])
+    h.fact("a single label is there or not", far(seen["scores"][0], sigmoid(one.scores(ids[0], [0] * len(ids[0])))) < 1e-5 and seen["labels"] == ["LABEL_0"], seen)
+    h.equal("as many tokens as there is room for", len(h.json("classify", one.folder, "the " * 1000)["scores"]), 1)
+    (one.folder / "config.json").write_text(json.dumps(config | {"problem_type": "magic"}))
+    h.refuses(1, "classify", one.folder, "the", says="problem_type: expected single_label_classification, multi_label_classification or regression, found magic")
+    h.refuses(1, "classify", Bert(h.temporary("none")).folder, "the", says="classify: expected a model with a classifier, found one of type bert without")
 
 
 def facts_decoder(h, models):

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-VERBS = ["run", "serve", "tokenize", "logits", "perplexity", "embed", "rerank", "compress", "inspect", "bench", "plan", "formats", "cpuinfo"]
+VERBS = ["run", "serve", "tokenize", "logits", "perplexity", "embed", "rerank", "classify", "compress", "inspect", "bench", "plan", "formats", "cpuinfo"]
 
 
 def long_options(text):

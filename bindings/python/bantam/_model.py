@@ -208,6 +208,18 @@ class Model:
         texts = [text_of("documents", document) for document in documents]
         return self._engine(context, threads).rerank(text_of("query", query), texts, text_of("instruction", instruction or ""), bool(truncate))
 
+    def classify(self, texts, *, second=None, truncate=True, context=0, threads=0):
+        """What each label of a model with a classifier comes to: float32 (texts, labels); of a single text (labels).
+
+        Probabilities, which sum to 1 where a text has one of the labels, or the numbers of a regression; config["label_names"] names
+        them. second: what each text is read together with, as a pair. Each row is what the text gives alone, bit for bit. Others
+        raise Unsupported.
+        """
+        single = isinstance(texts, str)
+        given = [text_of("texts", text) for text in ([texts] if single else texts)]
+        rows = self._engine(context, threads).classify(given, text_of("second", second or ""), bool(truncate))
+        return rows[0] if single else rows
+
     @classmethod
     def from_bytes(cls, data):
         """From the bytes of a .gguf or .bantam file."""

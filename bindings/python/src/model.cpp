@@ -48,6 +48,9 @@ py::dict config_of(const Model& model) {
   d["causal"] = c.arch->causal;
   d["generates"] = c.has_head;
   d["labels"] = c.labels;
+  std::vector<std::string> label_names;
+  for (std::int64_t i = 0; i < c.labels; ++i) label_names.push_back(c.label_name(i));
+  d["label_names"] = label_names;
   d["pooling"] = c.pooling ? py::object(py::str(std::string(name_of(*c.pooling)))) : py::none();
   return d;
 }

@@ -305,6 +305,19 @@ std::vector<float> rerank_all(Engine& engine, const std::string& query, const st
   return rerank(engine, query, documents, options);
 }
 
+py::object classify_all(Engine& engine, const std::vector<std::string>& texts, const std::string& second, bool truncate) {
+  return as_array([&] {
+    const py::gil_scoped_release free;
+    const CancelScope scope(raising_signals());
+    ClassifyOptions options{.second = second, .truncate = truncate};
+    options.progress = [signals = SignalCheck()](std::int64_t, std::int64_t) mutable {
+      signals();
+      return true;
+    };
+    return classify(engine, texts, options);
+  }());
+}
+
 }  // namespace
 
 void bind_session(py::module_& m) {
@@ -371,7 +384,8 @@ void bind_session(py::module_& m) {
       .def(py::init([](const Model& model, std::int64_t context, int threads) { return Engine(model, {.context = context, .threads = threads}); }), py::arg("model"), py::kw_only(),
            py::arg("context") = 0, py::arg("threads") = 0)
       .def("embed", &embed_all, py::arg("texts"), py::arg("pooling"), py::arg("normalize"), py::arg("truncate"))
-      .def("rerank", &rerank_all, py::arg("query"), py::arg("documents"), py::arg("instruction"), py::arg("truncate"));
+      .def("rerank", &rerank_all, py::arg("query"), py::arg("documents"), py::arg("instruction"), py::arg("truncate"))
+      .def("classify", &classify_all, py::arg("texts"), py::arg("second"), py::arg("truncate"));
   m.def("default_options", &default_options);
   m.def("perplexity", &measure, py::arg("model"), py::arg("text"), py::arg("base") = nullptr, py::kw_only(), py::arg("context") = 512,
         py::arg("limit") = 0, py::arg("threads") = 0, py::arg("kv") = "f16", py::arg("adapters") = Adapters(), py::arg("progress") = nullptr);

@@ -43,6 +43,15 @@ class Embeddings(Folder):
         classifier = bantam.load(self.folder / "classifier")
         np.testing.assert_allclose(classifier.rerank("the owls", ["sea", "", "sea"]), [score, bert.scores(ids + [3], [0] * len(ids) + [1])[0], score], atol=1e-5)
         self.assertEqual((classifier.config["labels"], classifier.rerank("the", [])), (1, []))
+        bert = Bert(self.folder / "labels", labels=3)
+        scores = bert.scores(ids, [0] * len(ids))
+        probabilities = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        classifier = bantam.load(self.folder / "labels")
+        np.testing.assert_allclose(classifier.classify("the owls"), probabilities, atol=1e-5)
+        np.testing.assert_array_equal(classifier.classify(["the owls", "sea"])[0], classifier.classify("the owls"))
+        self.assertEqual(classifier.config["label_names"], ["LABEL_0", "LABEL_1", "LABEL_2"])
+        pair = bert.scores(ids + ids_of("sea", "[SEP]"), [0] * len(ids) + [1, 1])
+        self.assertEqual(classifier.classify("the owls", second="sea").argmax(), pair.argmax())
 
     def test_what_is_wrong_is_said(self):
         with self.assertRaisesRegex(bantam.InvalidArgument, "expected at most 8 tokens"):
@@ -53,6 +62,8 @@ class Embeddings(Folder):
             model.embed(["sea", [1, 2]])
         with self.assertRaisesRegex(bantam.Unsupported, "rerank: expected a model with a classifier"):
             model.rerank("who", ["the captain"])
+        with self.assertRaisesRegex(bantam.Unsupported, "classify: expected a model with a classifier"):
+            model.classify("the captain")
 
 
 if __name__ == "__main__":

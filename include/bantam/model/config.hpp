@@ -76,6 +76,13 @@ struct PooledLayer {
   bool operator==(const PooledLayer&) const = default;
 };
 
+/// What the numbers of a classifier's labels mean.
+enum class LabelUse : std::uint8_t {
+  one_of,   ///< a text has one of the labels: their probabilities are the softmax, of a single one the sigmoid
+  any_of,   ///< each label or not: the sigmoid
+  numbers,  ///< what they are (regression)
+};
+
 /// Sizes and constants of a model, checked: every field is in range and consistent with the others.
 struct ModelConfig {
   const ArchSpec* arch = nullptr;
@@ -117,6 +124,8 @@ struct ModelConfig {
   std::int64_t laurel_rank = 0;  ///< of a residual branch beside attention (nn::Laurel); 0: there is none
   std::int64_t token_types = 0;    ///< that have one
   std::int64_t labels = 0;         ///< that a classifier makes a number for; 0: there is none
+  LabelUse label_use = LabelUse::one_of;
+  std::vector<std::string> label_names;  ///< of the first of them, as the file says
   bool has_head = true;            ///< that makes logits of the next token
   std::optional<Pooling> pooling;  ///< what the file says stands for a text, for its embedding or the classifier
   std::optional<bool> normalizes;  ///< embeddings to length 1, as the file says
@@ -179,6 +188,8 @@ struct ModelConfig {
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
+  /// Of label i, as the file says, or LABEL_i.
+  [[nodiscard]] std::string label_name(std::int64_t i) const;
   /// What stands for a text where nobody says otherwise: what the file says, the first token of a text that a classifier reads, else the mean.
   [[nodiscard]] Pooling usual_pooling() const noexcept;
   /// Numbers of an embedding.

@@ -1,4 +1,4 @@
-// Reranking: how well documents answer a query, by a model that reads both together.
+// What a model with a classifier makes of texts: how well documents answer a query, read together with it, and which labels texts have.
 #pragma once
 
 #include <span>
@@ -29,5 +29,16 @@ struct RerankOptions {
 /// What a classifier makes of pairs, or of single texts where the second is empty: (pairs, labels). Throws unsupported for models without one.
 [[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const TokenPair> pairs, const ReadProgress& progress = {},
                                         std::span<const ScaledAdapter> adapters = {});
+
+struct ClassifyOptions {
+  std::string second = {};  ///< what each text is read together with, as a pair (natural language inference); empty: alone
+  bool truncate = true;     ///< leaves out the end of what is longer than the context, which is refused otherwise
+  std::vector<ScaledAdapter> adapters = {};  ///< added to the model's matrices
+  ReadProgress progress = {};
+};
+
+/// Of each text what each label comes to, (texts, labels), as ModelConfig::label_use says: probabilities, or numbers of a regression.
+/// ModelConfig::label_name() names them. Each row is what the text gives alone, bit for bit. Throws as the other.
+[[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const std::string> texts, const ClassifyOptions& options = {});
 
 }  // namespace bantam::inline v0
