@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bantam/model/classifier.hpp"
+#include "bantam/nn/gates.hpp"
 #include "pooled.hpp"
 
 namespace bantam::inline v0 {
@@ -21,16 +22,19 @@ constexpr std::string_view question =
 constexpr std::string_view answer_begins = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 constexpr std::string_view usual_instruction = "Given a web search query, retrieve relevant passages that answer the query";
 
-double yes_of(double yes, double no) { return 1 / (1 + std::exp(no - yes)); }
+double yes_of(double yes, double no) { return nn::sigmoid(yes - no); }
 
 /// Of what a classifier makes of a text.
 void make_probabilities(std::span<float> labels, LabelUse use) {
   if (use == LabelUse::numbers) return;
-  const bool each = use == LabelUse::any_of || labels.size() == 1;
-  const double most = each ? 0 : static_cast<double>(std::ranges::max(labels));
+  if (use == LabelUse::any_of || labels.size() == 1) {
+    for (float& x : labels) x = static_cast<float>(nn::sigmoid(static_cast<double>(x)));
+    return;
+  }
+  const auto most = static_cast<double>(std::ranges::max(labels));
   double sum = 0;
   for (const float x : labels) sum += std::exp(static_cast<double>(x) - most);
-  for (float& x : labels) x = static_cast<float>(each ? 1 / (1 + std::exp(-static_cast<double>(x))) : std::exp(static_cast<double>(x) - most) / sum);
+  for (float& x : labels) x = static_cast<float>(std::exp(static_cast<double>(x) - most) / sum);
 }
 
 std::vector<float> classified(Engine& engine, std::string_view query, std::span<const std::string> documents, const RerankOptions& options) {
