@@ -121,8 +121,9 @@ Tensor<float, 2> classify(Engine& engine, std::span<const std::string> texts, co
       pairs.push_back(tokenizer.encode_pair(text, options.second, encode));
       continue;
     }
-    TokenPair& alone = pairs.emplace_back(tokenizer.encode(text, encode), std::vector<std::uint8_t>());
+    TokenPair alone{.ids = tokenizer.encode(text, encode), .types = {}};
     alone.types.resize(alone.ids.size());
+    pairs.push_back(std::move(alone));
   }
   Tensor<float, 2> labels = classify(engine, pairs, options.progress, options.adapters);
   for (std::int64_t i = 0; i < labels.extent(0); ++i) make_probabilities({&labels(i, 0), static_cast<std::size_t>(config.labels)}, config.label_use);
