@@ -132,8 +132,7 @@ int run_classify(const ClassifyArguments& o) {
   const ModelConfig& config = engine.model().config();
   ProgressBar bar(!o.common.json);
   const Tensor<float, 2> rows = classify(engine, texts, {.second = o.second, .adapters = std::move(adapters), .progress = progress_of(bar)});
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < config.labels; ++i) names.push_back(config.label_name(i));
+  const std::vector<std::string> names = config.names_of_labels();
   Json all = Json::array(), best = Json::array();
   std::string lines;
   for (std::int64_t i = 0; i < rows.extent(0); ++i) {

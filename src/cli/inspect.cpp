@@ -112,14 +112,6 @@ std::string use_text(const ModelConfig& c) {
   return text;
 }
 
-/// Null where nobody makes any.
-Json label_names(const ModelConfig& c) {
-  if (c.labels == 0) return nullptr;
-  Json names = Json::array();
-  for (std::int64_t i = 0; i < c.labels; ++i) names.push_back(c.label_name(i));
-  return names;
-}
-
 Json describe(const ModelConfig& c) {
   const bool same_heads = std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return c.head_dim_of(spec) == c.head_dim; });
   const bool alike = c.is_uniform() && std::ranges::all_of(c.specs, [&](const LayerSpec& spec) { return spec.kv_heads == c.layer(0).kv_heads && spec.ffn == c.layer(0).ffn; });
@@ -147,7 +139,7 @@ Json describe(const ModelConfig& c) {
           {"generates", c.has_head},
           {"pooling", c.pooling ? Json(name_of(*c.pooling)) : Json()},
           {"labels", c.labels},
-          {"label_names", label_names(c)},
+          {"label_names", c.labels > 0 ? Json(c.names_of_labels()) : Json()},
           {"tied", c.tied}};
 }
 

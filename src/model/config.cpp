@@ -74,8 +74,11 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   specs = std::move(of_layers);
 }
 
-std::string ModelConfig::label_name(std::int64_t i) const {
-  return i < std::ssize(label_names) ? label_names[static_cast<std::size_t>(i)] : message("LABEL_", i);
+std::vector<std::string> ModelConfig::names_of_labels() const {
+  std::vector<std::string> names = label_names;
+  names.resize(static_cast<std::size_t>(labels));
+  for (std::size_t i = label_names.size(); i < names.size(); ++i) names[i] = message("LABEL_", i);
+  return names;
 }
 
 std::string name_in(const ModelConfig& c, std::string_view pattern, const TensorId& id) {

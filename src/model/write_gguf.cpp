@@ -122,9 +122,7 @@ void write_use(GgufWriter& file, const ModelConfig& c, const std::string& prefix
   const auto number_of = [&](Pooling pooling) { return pooling_numbers[static_cast<std::size_t>(pooling)]; };
   if (c.labels > 0) {
     if (c.arch->find(Role::class_norm) != nullptr) file.key(prefix + "classifier.pooling_type", number_of(c.usual_pooling()));
-    std::vector<std::string> labels;
-    for (std::int64_t i = 0; i < c.labels; ++i) labels.push_back(c.label_name(i));
-    file.key(prefix + "classifier.output_labels", labels);
+    file.key(prefix + "classifier.output_labels", c.names_of_labels());
     if (c.label_use != LabelUse::one_of) file.key(message(prefix, problem_type_key), problem_type_of(c.label_use));
     file.key(prefix + "pooling_type", std::uint32_t{4});
   } else if (c.pooling) {

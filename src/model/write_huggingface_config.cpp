@@ -67,9 +67,9 @@ void write_class(const ModelConfig& c, Json& json) {
   if (c.labels > 0) {
     json["id2label"] = Json::object();
     json["label2id"] = Json::object();
-    for (std::int64_t i = 0; i < c.labels; ++i) {
-      json["id2label"][std::to_string(i)] = c.label_name(i);
-      json["label2id"][c.label_name(i)] = i;
+    for (std::int64_t i = 0; const std::string& name : c.names_of_labels()) {
+      json["id2label"][std::to_string(i)] = name;
+      json["label2id"][name] = i++;
     }
     if (c.label_use != LabelUse::one_of) json["problem_type"] = std::string(problem_type_of(c.label_use));
     if (c.pooling && !c.arch->causal) json["classifier_pooling"] = std::string(name_of(*c.pooling));

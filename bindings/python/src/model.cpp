@@ -48,9 +48,7 @@ py::dict config_of(const Model& model) {
   d["causal"] = c.arch->causal;
   d["generates"] = c.has_head;
   d["labels"] = c.labels;
-  std::vector<std::string> label_names;
-  for (std::int64_t i = 0; i < c.labels; ++i) label_names.push_back(c.label_name(i));
-  d["label_names"] = label_names;
+  d["label_names"] = c.names_of_labels();
   d["pooling"] = c.pooling ? py::object(py::str(std::string(name_of(*c.pooling)))) : py::none();
   return d;
 }

@@ -188,8 +188,8 @@ struct ModelConfig {
   [[nodiscard]] bool is_uniform() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
-  /// Of label i, as the file says, or LABEL_i.
-  [[nodiscard]] std::string label_name(std::int64_t i) const;
+  /// Of every label: as the file says, or LABEL_i.
+  [[nodiscard]] std::vector<std::string> names_of_labels() const;
   /// What stands for a text where nobody says otherwise: what the file says, the first token of a text that a classifier reads, else the mean.
   [[nodiscard]] Pooling usual_pooling() const noexcept;
   /// Numbers of an embedding.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "bantam/nn/row_sums.hpp"
+
 namespace bantam::inline v0::nn {
 
 /// 1 / (1 + e^-x).
@@ -21,20 +23,10 @@ template <class T>
 
 /// x = max(0, x - (mean + cutoff deviation)) of n numbers, the deviation over all n. In place.
 inline void cut_below(float* x, std::int64_t n, float cutoff) noexcept {
-  constexpr int lanes = 32;  // so many sums, which compilers add up side by side
-  const auto mean_of = [&](auto&& f) {
-    float sums[lanes] = {};
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-      for (int lane = 0; lane < lanes; ++lane) sums[lane] += f(x[i + lane]);
-    }
-    float sum = 0;
-    for (; i < n; ++i) sum += f(x[i]);
-    for (const float lane : sums) sum += lane;
-    return sum / static_cast<float>(n);
-  };
-  const float mean = mean_of([](float v) { return v; });
-  const float deviation = std::sqrt(mean_of([&](float v) { return (v - mean) * (v - mean); })), least = mean + cutoff * deviation;
+  const auto count = static_cast<float>(n);
+  const float mean = sum_of(n, [&](std::int64_t i) { return x[i]; }) / count;
+  const float variance = sum_of(n, [&](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
+  const float least = mean + cutoff * std::sqrt(variance);
   for (std::int64_t i = 0; i < n; ++i) x[i] = std::max(0.0F, x[i] - least);
 }
 

@@ -38,7 +38,7 @@ struct ClassifyOptions {
 };
 
 /// Of each text what each label comes to, (texts, labels), as ModelConfig::label_use says: probabilities, or numbers of a regression.
-/// ModelConfig::label_name() names them. Each row is what the text gives alone, bit for bit. Throws as the other.
+/// ModelConfig::names_of_labels() names them. Each row is what the text gives alone, bit for bit. Throws as the other.
 [[nodiscard]] Tensor<float, 2> classify(Engine& engine, std::span<const std::string> texts, const ClassifyOptions& options = {});
 
 }  // namespace bantam::inline v0

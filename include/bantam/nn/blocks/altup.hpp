@@ -8,6 +8,7 @@
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights/altup.hpp"
 #include "bantam/nn/linear.hpp"
+#include "bantam/nn/row_sums.hpp"
 
 namespace bantam::inline v0::nn {
 
@@ -19,18 +20,7 @@ struct AltUpOptions {
   double norm_eps = 1e-6;
 };
 
-/// x y, (n) each, n a multiple of panel_rows: in so many sums, which compilers add up side by side.
-[[nodiscard]] inline float inner_product(const float* x, const float* y, std::int64_t n) noexcept {
-  float sums[panel_rows] = {};
-  for (std::int64_t c = 0; c < n; c += panel_rows) {
-    for (int lane = 0; lane < panel_rows; ++lane) sums[lane] += x[c + lane] * y[c + lane];
-  }
-  float sum = 0;
-  for (const float lane : sums) sum += lane;
-  return sum;
-}
-
-/// Makes y as long as x: y |x| / max(|y|, sqrt(n 1e-5)). (n) each, n a multiple of panel_rows.
+/// Makes y as long as x: y |x| / max(|y|, sqrt(n 1e-5)). (n) each.
 inline void make_as_long(const float* x, float* y, std::int64_t n) noexcept {
   const auto mean_square = [&](const float* v) { return inner_product(v, v, n) / static_cast<float>(n); };
   const float factor = std::sqrt(mean_square(x)) / std::sqrt(std::max(mean_square(y), 1e-5F));
