@@ -37,7 +37,8 @@ the shares that models of real shapes reached ([numbers.md](numbers.md)). With a
 `bantam plan` do it. Orders of size: a Raspberry Pi 5 reads about 10 GB/s, two channels of DDR4-3200 about 40, two of DDR5-5600 about 70, eight
 of DDR4 or DDR5 in a server 150 to 300.
 
-- **Bytes**: the native file, which is what lies in memory. Embeddings and heads have 8 bits.
+- **Bytes**: the native file, which is what lies in memory, but for Gemma 4 E4B's table of per-layer embeddings, which stays in the file. Embeddings and
+  heads have 8 bits.
 - **A token reads**: weights that work for it. Mixtures of experts are fast for their size because that is little.
 - **Text of {context} tokens**: keys and values in f16; half of it with `--kv q8`, 28 % with `q4`, 22 % with `q3`. Recurrent states included.
 - **Needs**: the smallest common size of memory that holds all of it and {system} GB for everything else.

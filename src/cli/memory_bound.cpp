@@ -70,7 +70,7 @@ Wanted wanted_by(ModelToLoad& model) {
   const TextBytes each = text.bytes(texts.context);
   return {.beside = bytes_beside(model.checkpoint, texts, model.adapters),
           .beside_short = bytes_beside(model.checkpoint, short_texts, model.adapters),
-          .weights = bytes_in_memory(model.checkpoint),
+          .weights = residency_with_room(model.checkpoint).pinned_bytes,
           .least_weights = residency_of(model.checkpoint, 0).least,
           .texts = {each.all * texts.sequences, each.usual * texts.sequences, each.least * texts.sequences},
           .short_texts = text.bytes(short_texts.context).all * texts.sequences,

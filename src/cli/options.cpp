@@ -186,7 +186,7 @@ void apply(const CommonOptions& options) {
 
 void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--mmap", options.map, "native files: use the file's own pages: loads at once; the file must stay as it is");
-  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]");
+  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]; tables of per-layer embeddings (Gemma 3n, 4), too");
   add_flag(app, "--direct", options.direct, "the same, read around the system's cache: large files not read lately");
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_text(app, "--memory", options.memory, "SIZE",
@@ -230,7 +230,7 @@ void refuse_overwriting(const std::string& model, const std::string& out) {
 }
 
 std::int64_t context_of(const Model& model, const LoadingOptions& options, std::int64_t context) {
-  const bool is_bounded = !options.memory.empty() || model.residency() != nullptr;
+  const bool is_bounded = !options.memory.empty() || (model.residency() != nullptr && model.residency()->is_bounded());
   return context == 0 && is_bounded ? std::min(model.config().context, bounded_context) : context;
 }
 
@@ -252,7 +252,7 @@ std::vector<ScaledAdapter> adapters_of(const LoadingOptions& options, const Mode
 AdaptedModel load_divided(const ModelToLoad& wanted, const LoadingOptions& options, const TextRoom& texts, const MemoryDivision& division, const LoadProgress& progress) {
   const StateMemory text{.limit = division.texts / texts.sequences};
   Model model = Model::from_checkpoint(wanted.checkpoint, {.memory = weight_memory(options), .progress = progress, .verify = options.verify, .memory_limit = division.weights});
-  if (model.residency() != nullptr && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
+  if (model.residency() != nullptr && model.residency()->is_bounded() && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
   // Nobody has asked for the longest text that a model was made for.
   const bool is_asked = texts.context > 0 || !options.memory.empty();
   if (text.limit > 0 && is_asked) note(message("bantam: keys and values beyond ", in_bytes(text.limit), " a text go to a file in ", ScratchFile::usual_folder().string()));

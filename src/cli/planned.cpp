@@ -196,20 +196,21 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts&
   const StateBytes& state = texts.state;
   const std::int64_t context = texts.context;
   const Footprint size = footprint_of(checkpoint);
-  Case c{.size = size, .format = format};
+  const std::int64_t tables = residency_with_room(checkpoint).table_bytes, weights = size.bytes - tables;
+  Case c{.size = size, .format = format, .table_bytes = tables};
   const std::int64_t others = program_bytes + state.of_text(context);
-  c.resident_bytes = size.bytes + others;
+  c.resident_bytes = weights + others;
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
   if (config.has_head) c.generate_tok_s = 1 / (static_cast<double>(size.token_bytes) / (1e9 * m.weights_gb_s()) + step_seconds(config, m));
   const double share = config.has_experts() ? prompt_share_of_experts : prompt_share;
   c.prompt_tok_s = share * 1e9 * m.int8_gop_s / (size.layer_operations + (float_cost - 1) * size.float_operations);
   const std::int64_t least = residency_of(checkpoint, 0).least;
-  const auto divided = [&](std::int64_t tokens) { return divide(m.memory_bytes - program_bytes - state.row * tokens, size.bytes, least, text.bytes(tokens)); };
+  const auto divided = [&](std::int64_t tokens) { return divide(m.memory_bytes - program_bytes - state.row * tokens, weights, least, text.bytes(tokens)); };
   if (const auto division = divided(context)) {
     const bool spills = division->texts > 0;
     if (spills) c.stored_key_bytes = text.stored(context, division->texts);
-    c.fits = division->weights >= size.bytes;
-    if (c.fits && spills) c.resident_bytes = size.bytes + program_bytes + state.row * context + division->texts;
+    c.fits = division->weights >= weights;
+    if (c.fits && spills) c.resident_bytes = weights + program_bytes + state.row * context + division->texts;
     if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, texts.expert_hits, m);
   }
   // A longer one takes memory from weights, and has more of itself in a file, as long as the least of both is left.

@@ -66,6 +66,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
       team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate), config.norm_eps) {
   check_positions(config, context_tokens, "context");
+  if (const WeightMatrix& table = weights.per_layer_embedding; table.rows() > 0 && table.empty() && blocks_.table(Role::per_layer_embedding) == nullptr) {
+    fail(Errc::invalid_argument, "weights: expected the table of per-layer embeddings in memory (WeightMemory::huge_pages), found it in the model's file");
+  }
   make_mixers(context_tokens);
   if (config.has_source()) cross_.emplace(kernels_, cross_shape(config), team_.size());
   for (std::int64_t i = 0; i < config.layers; ++i) {

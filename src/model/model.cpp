@@ -100,8 +100,11 @@ Model Model::load(const std::filesystem::path& path, const LoadOptions& options)
 
 Model Model::load_from(ByteSource source, const LoadOptions& options) {
   const detail::MemoryFile file(source);
+  LoadOptions of_file = options;
+  // Else all of the file would stay in memory for a table of it.
+  if (options.memory == WeightMemory::automatic) of_file.memory = WeightMemory::huge_pages;
   try {
-    return load(file.path(), options);
+    return load(file.path(), of_file);
   } catch (const Error& error) {
     // The name that the bytes have for now says nothing to anyone.
     std::string line = error.what();
@@ -115,10 +118,12 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
   if (options.memory_limit < 0) fail(Errc::invalid_argument, "memory_limit: expected 0 (what is free) or bytes, found ", options.memory_limit);
   std::optional<Residency> residency;
   const std::int64_t limit = options.memory_limit > 0 ? options.memory_limit : free_for_weights(options.memory);
-  // What is in memory as it is takes no more.
-  if (limit > 0 && checkpoint.weights() == nullptr && bytes_in_memory(checkpoint) > limit) {
-    residency = residency_of(checkpoint, limit);
-    if (!residency->fits()) {
+  if (checkpoint.weights() == nullptr) {  // what is in memory as it is takes no more
+    if (options.memory == WeightMemory::automatic || options.memory == WeightMemory::mapped) residency = residency_with_room(checkpoint);
+    const std::int64_t wanted = residency ? residency->pinned_bytes : bytes_in_memory(checkpoint);
+    if (limit > 0 && wanted > limit) residency = residency_of(checkpoint, limit);
+    if (residency && residency->keeps_all()) residency.reset();
+    if (residency && !residency->fits()) {
       fail(Errc::out_of_memory, "memory: ", checkpoint.path().string(), ": expected at least ", residency->least, " bytes for weights, found ",
            options.memory_limit > 0 ? "a limit of " : "room for ", residency->limit);
     }
@@ -129,7 +134,10 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
 }
 
 Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {
-  return with(checkpoint, std::move(weights), std::move(recipe_json), 0, std::nullopt);
+  std::optional<Residency> residency;
+  // A table that they leave in the file is looked up there.
+  if (const WeightMatrix& table = weights.per_layer_embedding; table.rows() > 0 && table.empty()) residency = residency_with_room(checkpoint);
+  return with(checkpoint, std::move(weights), std::move(recipe_json), 0, std::move(residency));
 }
 
 Model Model::with(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json, std::int64_t stored_bytes, std::optional<Residency> residency) {

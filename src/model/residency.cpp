@@ -96,6 +96,8 @@ bool can_look_up(const CheckpointTensor& tensor) noexcept {
   return role.is_looked_up() && !role.stays_float();
 }
 
+bool stays_in_file(const CheckpointTensor& tensor) noexcept { return tensor.role == Role::per_layer_embedding; }
+
 bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept {
   return !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied && config.has_head);
 }
@@ -108,8 +110,13 @@ std::int64_t room_of(const CheckpointTensor& tensor) noexcept {
 
 }  // namespace detail
 
+void Residency::look_up(const CheckpointTensor& table) {
+  looked_up.push_back(table.role);
+  table_bytes += table.stored_bytes();
+}
+
 bool Residency::keeps(const CheckpointTensor& tensor) const noexcept {
-  if (detail::can_look_up(tensor)) return tensor.role == Role::embedding && keeps_embedding;
+  if (tensor.layer < 0) return std::ranges::find(looked_up, tensor.role) == looked_up.end();
   if (!detail::can_stream(tensor)) return true;
   const Layer& layer = layers[static_cast<std::size_t>(tensor.layer)];
   return tensor.expert >= 0 ? layer.cached_experts == 0 : std::ranges::find(layer.streamed, tensor.role) == layer.streamed.end();
@@ -121,6 +128,19 @@ std::int64_t bytes_in_memory(const Checkpoint& checkpoint) {
   return sum;
 }
 
+Residency residency_with_room(const Checkpoint& checkpoint) {
+  Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(checkpoint.config().layers)), .limit = Residency::no_limit};
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (detail::stays_in_file(tensor)) {
+      r.look_up(tensor);
+    } else {
+      r.pinned_bytes += pinned_bytes_of(tensor);
+    }
+  }
+  r.least = r.pinned_bytes;
+  return r;
+}
+
 double expert_hits(std::int64_t cached, std::int64_t experts) noexcept {
   constexpr double c = 0.08;
   const double share = static_cast<double>(cached) / static_cast<double>(experts);
@@ -129,13 +149,13 @@ double expert_hits(std::int64_t cached, std::int64_t experts) noexcept {
 
 Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
   const ModelConfig& config = checkpoint.config();
-  Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(config.layers)), .keeps_embedding = config.tied && config.has_head, .limit = limit};
+  Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(config.layers)), .limit = limit};
   std::vector<LayerBytes> of(r.layers.size());
   std::int64_t core = 0;
   for (std::size_t i = 0; i < of.size(); ++i) of[i].experts.resize(static_cast<std::size_t>(config.specs[i].experts));
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (detail::can_look_up(tensor) && !r.keeps(tensor)) {
-      r.table_bytes += tensor.stored_bytes();
+    if (detail::can_look_up(tensor) && !detail::is_read_whole(tensor, config)) {
+      r.look_up(tensor);
     } else if (tensor.layer < 0 || tensor.is_drafting) {
       core += pinned_bytes_of(tensor);
     }

@@ -107,7 +107,7 @@ struct StreamedBlocks::Store {
 };
 
 StreamedBlocks::StreamedBlocks(const Checkpoint& checkpoint, const ModelWeights& weights, const Residency& residency)
-    : store_(std::make_unique<Store>(disk_of(checkpoint))) {
+    : store_(std::make_unique<Store>(residency.is_bounded() ? disk_of(checkpoint) : DiskReading{.readers = 0})) {
   Store& s = *store_;
   s.resident_bytes = residency.resident_bytes();
   s.layers.resize(residency.layers.size());

@@ -306,7 +306,7 @@ TEST_CASE("every method rounds layers that read others' keys and per-layer embed
       CAPTURE(std::string(name_of(method)));
       const Report report = compress_file(source, folder / "m.bantam", recipe::with(method, "i8.g32", {}, few_ratios), Target::native, {}, calibration);
       CHECK(std::ssize(report.layers) == std::ranges::count_if(source.tensors(), &CheckpointTensor::is_matrix));
-      const Model model = Model::load(folder / "m.bantam");
+      const Model model = Model::load(folder / "m.bantam", {.memory = WeightMemory::huge_pages});
       CHECK(model.weights().per_layer_embedding.empty() == shares_values);
       if (!shares_values) {
         CHECK(model.weights().per_layer_embedding.format().name == "i8.g32");
@@ -331,7 +331,7 @@ TEST_CASE("what is behind a layer's halves, ended from its last layer's inputs, 
   tiny.make();
   const TemporaryFolder folder;
   tiny.write_folder(folder / "hf");
-  const Model model = Model::load(folder / "hf");
+  const Model model = Model::load(folder / "hf", {.memory = WeightMemory::huge_pages});
   const LayerWeights& block = model.weights().layers[1];
   Forward forward(model.config(), model.weights(), 40, 2);
   const auto states = random::normal<float>({24, model.config().dim}, 7), embeddings = random::normal<float>({24, tiny.per_layer_dim}, 8);

@@ -63,7 +63,7 @@ TEST_CASE("layers that are read from their file when they are run give the bits 
       CAPTURE(std::string(format));
       compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn(format));
       const Checkpoint checkpoint = Checkpoint::open(folder / "m.bantam");
-      const Model model = Model::load(folder / "m.bantam");
+      const Model model = Model::load(folder / "m.bantam", {.memory = WeightMemory::huge_pages});
       const ModelWeights tables = tables_of(model.weights());
       const FileBlocks blocks(checkpoint);
       const auto tokens = some_tokens(14);

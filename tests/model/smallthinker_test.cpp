@@ -54,7 +54,7 @@ TEST_CASE("calibration carries hidden states through layers half by half as pass
     const TemporaryFolder folder;
     tiny.write_folder(folder / "hf");
     const Checkpoint checkpoint = Checkpoint::open(folder / "hf");
-    const Model model = Model::from_checkpoint(checkpoint);
+    const Model model = Model::from_checkpoint(checkpoint, {.memory = WeightMemory::huge_pages});
     const ModelSource source(checkpoint);
     const std::vector<TokenId> first = some_tokens(23), second = some_tokens(11);
     BlockPass pass(source, {.samples = {first, second}});

@@ -102,6 +102,32 @@ std::vector<std::filesystem::path> write_all(const TinyModel& tiny, const std::f
 
 }  // namespace
 
+TEST_CASE("a table of per-layer embeddings stays in the file, unless all is to be in memory") {
+  const TinyModel tiny = deep(&archs::gemma3n);
+  const TemporaryFolder folder;
+  tiny.write_gguf(folder / "m.gguf");
+  const auto load = [&](WeightMemory memory) { return Model::load(folder / "m.gguf", {.memory = memory}); };
+  const std::vector<float> expected = logits_of(load(WeightMemory::huge_pages), 2);
+  for (const WeightMemory memory : {WeightMemory::automatic, WeightMemory::mapped, WeightMemory::huge_pages, WeightMemory::direct}) {
+    CAPTURE(static_cast<int>(memory));
+    const Model model = load(memory);
+    CHECK((model.residency() != nullptr) == (memory == WeightMemory::automatic || memory == WeightMemory::mapped));
+    CHECK(model.weights().per_layer_embedding.empty() == (model.residency() != nullptr));
+    CHECK(model.fingerprint() == load(WeightMemory::huge_pages).fingerprint());
+    CHECK(logits_of(model, 2) == expected);
+  }
+  // The bytes of a model that has no file are there in any case, until all of it is read.
+  const std::string bytes = read_text_file(folder / "m.gguf");
+  const Model from_memory = Model::load_from(bytes_of(std::as_bytes(std::span(bytes))));
+  CHECK(from_memory.residency() == nullptr);
+  CHECK(logits_of(from_memory, 2) == expected);
+  const Model usual = load(WeightMemory::automatic);
+  CHECK(error_of([&] { Forward(usual.config(), usual.weights(), 64, 1); }) == "weights: expected the table of per-layer embeddings in memory (WeightMemory::huge_pages), found it in the model's file");
+  // What is there now may be another model.
+  std::filesystem::resize_file(folder / "m.gguf", bytes.size() - 1);
+  CHECK(error_of([&] { (void)logits_of(usual, 2); }) == message((folder / "m.gguf").string(), ": expected ", bytes.size(), " bytes as when it was opened, found ", bytes.size() - 1));
+}
+
 TEST_CASE("models within any bound give the bits of models in memory") {
   std::size_t turn = 0;
   for (const ArchSpec* arch : architectures_by_parts()) {
@@ -112,7 +138,8 @@ TEST_CASE("models within any bound give the bits of models in memory") {
     if (quick()) paths = {paths[turn++ % paths.size()]};
     for (const std::filesystem::path& path : paths) {
       CAPTURE(path.string());
-      const Model whole = Model::load(path);
+      const Model whole = Model::load(path, {.memory = WeightMemory::huge_pages});
+      CHECK(whole.residency() == nullptr);
       const std::vector<float> expected = logits_of(whole, 2);
       const std::int64_t least = least_of(path), all = whole.bytes();
       CHECK(least < all);
@@ -130,8 +157,16 @@ TEST_CASE("models within any bound give the bits of models in memory") {
           CHECK(logits_of(model, 1) == expected);
         }
       }
-      CHECK(load_within(path, all).residency() == nullptr);
       CHECK(error_of([&] { (void)load_within(path, least - 1); }) == message("memory: ", path.string(), ": expected at least ", least, " bytes for weights, found a limit of ", least - 1));
+      const Model usual = load_within(path, all);
+      const bool has_table = whole.config().per_layer_dim > 0;
+      CHECK((usual.residency() == nullptr) == !has_table);
+      if (!has_table) continue;
+      StreamStats stats;
+      CHECK(logits_of(usual, 2, &stats) == expected);
+      CHECK(stats.resident_bytes < all);
+      CHECK(stats.streamed_bytes == 0);
+      CHECK(usual.residency()->looked_up == std::vector{Role::per_layer_embedding});
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "bantam/model/checkpoint.hpp"
@@ -22,9 +23,9 @@ struct Residency {
     [[nodiscard]] bool streams() const noexcept { return !streamed.empty(); }
   };
   std::vector<Layer> layers;  ///< those of passes
-  bool keeps_embedding = false;     ///< it is the head, too
-  std::int64_t table_bytes = 0;     ///< of a file, in which rows are looked up
-  std::int64_t limit = 0;           ///< bytes for all matrices
+  std::vector<Role> looked_up = {};  ///< tables whose rows are read from the file when a token wants one
+  std::int64_t table_bytes = 0;     ///< of the file, what those take
+  std::int64_t limit = 0;           ///< bytes for all matrices; no_limit: there is room for all
   std::int64_t least = 0;           ///< the least limit under which the model runs
   std::int64_t pinned_bytes = 0;    ///< of matrices that are in memory for good
   std::int64_t slot_bytes = 0;      ///< of one of the slots for layers
@@ -32,14 +33,21 @@ struct Residency {
   std::int64_t cache_bytes = 0;     ///< for experts
   std::int64_t streamed_layer_bytes = 0;  ///< of a file, that each pass reads; tokens read the experts besides that are not there
 
+  static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+  [[nodiscard]] bool is_bounded() const noexcept { return limit != no_limit; }
+  [[nodiscard]] bool keeps_all() const noexcept { return !is_bounded() && looked_up.empty(); }
   [[nodiscard]] std::int64_t resident_bytes() const noexcept { return pinned_bytes + slots * slot_bytes + cache_bytes; }
   [[nodiscard]] bool fits() const noexcept { return least <= limit; }
+  /// Leaves a table in the file.
+  void look_up(const CheckpointTensor& table);
   /// Whether a tensor is in memory for good.
   [[nodiscard]] bool keeps(const CheckpointTensor& tensor) const noexcept;
 };
 
 /// What all matrices take in memory.
 [[nodiscard]] std::int64_t bytes_in_memory(const Checkpoint& checkpoint);
+/// What is in memory where there is room: all but tables of per-layer embeddings, which are up to half of a model, and of which a token reads some kB.
+[[nodiscard]] Residency residency_with_room(const Checkpoint& checkpoint);
 /// What is in memory of a model that does not fit `limit` whole.
 [[nodiscard]] Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit);
 
@@ -53,6 +61,8 @@ namespace detail {
 [[nodiscard]] bool can_stream(const CheckpointTensor& tensor) noexcept;
 /// Whether it is a table of which a token reads one row, and of more rows than a text has positions.
 [[nodiscard]] bool can_look_up(const CheckpointTensor& tensor) noexcept;
+/// Whether it stays in the file even where there is room.
+[[nodiscard]] bool stays_in_file(const CheckpointTensor& tensor) noexcept;
 /// Whether a token that works with it reads all of it: of tables of which it reads a row, only an embedding that is the head too.
 [[nodiscard]] bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept;
 /// Whether it is in memory as floats, though the file has it quantized: routers.
