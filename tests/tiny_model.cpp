@@ -285,6 +285,30 @@ void TinyModel::set_streams(std::vector<LayerSpec>& specs) {
   for (auto i = static_cast<std::size_t>(first_shared); i < specs.size(); ++i) specs[i].kv_layer = first_shared - (specs[i].window > 0 ? 2 : 1);
 }
 
+/// Of four layers the second has no attention, the third neither half, and the fourth other sizes.
+void TinyModel::drop_halves(std::vector<LayerSpec>& specs) {
+  for (std::size_t i = 0; arch->drops_halves && i < specs.size(); ++i) {
+    LayerSpec& spec = specs[i];
+    if (i % 4 == 1 || i % 4 == 2) spec.mixer = MixerKind::none;
+    if (i % 4 == 2) spec.ffn = 0;
+    if (i % 4 == 3) spec.kv_heads = heads, spec.ffn *= 2;
+    spec.group = heads / spec.kv_heads;
+  }
+}
+
+/// What was said of layers in the words of Nemotron Super's folders.
+void TinyModel::say_block_configs() {
+  config["num_key_value_heads"] = config["intermediate_size"] = nullptr;
+  config["block_configs"] = Json::array();
+  for (const LayerSpec& spec : sizes.specs) {
+    const bool has_attention = spec.mixer == MixerKind::attention, has_mlp = spec.ffn > 0;
+    const Json group = has_attention ? Json(spec.group) : Json(), factor = has_mlp ? Json(1.5 * static_cast<double>(spec.ffn) / static_cast<double>(dim)) : Json();
+    config["block_configs"].push_back({{"attention", {{"n_heads_in_group", group}, {"no_op", !has_attention}, {"num_sink_tokens", nullptr}, {"replace_with_linear", false}, {"sparsify", nullptr},
+                                                      {"unshifted_sink", false}, {"use_prefill_window_in_sink_attention", false}, {"window_length", nullptr}}},
+                                       {"ffn", {{"ffn_mult", factor}, {"no_op", !has_mlp}, {"replace_with_linear", false}, {"sparsify", nullptr}}}});
+  }
+}
+
 /// What was said of layers in the words that Step-3.5's folders are published with.
 void TinyModel::say_step_words() {
   for (const char* usual : {"num_attention_heads_per_layer", "rope_parameters", "mlp_layer_types", "partial_rotary_factor"}) config[usual] = nullptr;
@@ -326,6 +350,7 @@ TinyModel& TinyModel::make() {
   sizes = {};
   sizes.arch = arch;
   if (arch->find(Field::streams) != nullptr) dim = round_up<std::int64_t>(dim, panel_rows);
+  if (arch->drops_halves) ffn = round_up<std::int64_t>(ffn, 256);  // which factors of dim can say
   if (!arch->latent && arch->find(Field::heads) != nullptr && arch->find(Field::head_dim) == nullptr) head_dim = dim / heads;
   sizes.has_head = arch->find(Role::head) != nullptr && labels == 0;
   if (arch->find(Role::token_type_embedding) != nullptr) sizes.token_types = token_types;
@@ -364,7 +389,7 @@ TinyModel& TinyModel::make() {
   }
   if (arch->no_rope_step > 0) layers = std::max(layers, arch->no_rope_step);
   if (arch->attention_step > 0) layers = std::max(layers, arch->attention_step);
-  if (arch->single_halves) layers = std::max<std::int64_t>(layers, 4);
+  if (arch->single_halves || arch->drops_halves) layers = std::max<std::int64_t>(layers, 4);
   const bool shares = arch->shares_keys() && !arch->full_layers_differ();
   if (arch->full_attention_step > 2) layers = std::max(layers, arch->full_attention_step + (arch->dense_see_all ? 1 : 0) + (shares ? 2 : 0));
   sizes.alibi = arch->alibi;
@@ -396,6 +421,7 @@ TinyModel& TinyModel::make() {
   }
   for (std::size_t i = 0; !arch->heads_key.empty() && i < specs.size(); ++i) specs[i].group = specs[i].window > 0 ? heads / kv_heads : 2;
   set_full_layers(specs);
+  drop_halves(specs);
   set_streams(specs);
   for (std::size_t i = 0; arch->limits_gates() && i < specs.size(); ++i) (i % 2 == 1 ? specs[i].expert_limit : specs[i].mlp_limit) = 0.25F;
   sizes.set_layers(std::move(specs));
@@ -462,6 +488,7 @@ TinyModel& TinyModel::make() {
     for (const LayerSpec& spec : sizes.specs) limits.push_back(number == 0 ? spec.expert_limit : spec.mlp_limit);
   }
   if (arch->step_words) say_step_words();
+  if (arch->drops_halves) say_block_configs();
   pieces = {"<unk>", "<s>", "</s>", "\xe2\x96\x81"};
   for (char c = 'a'; c <= 'z'; ++c) pieces.emplace_back(1, c);
   return *this;
@@ -632,7 +659,8 @@ GgufBuilder TinyModel::gguf() const {
   // What the file has room for is less exact than config.json: the nearest float.
   const bool old = old_gguf && arch->latent;
   for_each_number([&](const ConfigKey& key, auto number) {
-    const bool listed = (arch->full_layers_differ() && (key.field == Field::kv_heads || (key.field == Field::ffn && arch->full_heads_differ()))) || (key.field == Field::heads && !arch->heads_key.empty());
+    const bool listed = (arch->full_layers_differ() && (key.field == Field::kv_heads || (key.field == Field::ffn && arch->full_heads_differ()))) || (key.field == Field::heads && !arch->heads_key.empty()) ||
+                        (arch->drops_halves && (key.field == Field::heads || key.field == Field::kv_heads || key.field == Field::ffn));
     if (key.gguf.empty() || listed || (arch->zero_heads && (key.field == Field::kv_heads || (arch->single_halves && key.field == Field::ffn))) || (old && (key.field == Field::head_dim || key.field == Field::value_dim))) return;
     if (key.field == Field::rope_dim && arch->halves_full_rope) number *= 2;
     if (key.field == Field::layers) number += static_cast<decltype(number)>(std::ssize(sizes.drafting));
@@ -656,6 +684,18 @@ GgufBuilder TinyModel::gguf() const {
     for (const LayerSpec& spec : sizes.specs) groups.push_back(!attends(spec.mixer) ? 0 : arch->latent ? 1 : static_cast<std::int32_t>(spec.kv_heads)), widths.push_back(static_cast<std::int32_t>(spec.is_sparse() ? spec.expert_ffn : spec.ffn));
     b.key(message(name, ".attention.head_count_kv"), groups);
     if (arch->single_halves) b.key(message(name, ".feed_forward_length"), widths);
+  }
+  if (arch->drops_halves) {
+    std::vector<std::int32_t> of_layers, groups, widths;
+    for (const LayerSpec& spec : sizes.specs) {
+      const bool has_attention = spec.mixer == MixerKind::attention;
+      of_layers.push_back(has_attention ? static_cast<std::int32_t>(heads) : 0);
+      groups.push_back(has_attention ? static_cast<std::int32_t>(spec.kv_heads) : 0);
+      widths.push_back(static_cast<std::int32_t>(spec.ffn));
+    }
+    b.key(message(name, ".attention.head_count"), of_layers);
+    b.key(message(name, ".attention.head_count_kv"), groups);
+    b.key(message(name, ".feed_forward_length"), widths);
   }
   if (!arch->heads_key.empty()) {
     std::vector<std::int32_t> of_layers;
@@ -861,7 +901,7 @@ reference::Transformer TinyModel::reference() const {
   }
   for (std::int64_t i = 0; !arch->heads_key.empty() && i < sizes.layers; ++i) r.layer_heads.push_back(sizes.heads_of(i));
   for (std::size_t i = 0; arch->shares_keys() && i < sizes.specs.size(); ++i) r.kv_layers.push_back(sizes.specs[i].kv_layer);
-  for (std::size_t i = 0; arch->full_layers_differ() && i < sizes.specs.size(); ++i) {
+  for (std::size_t i = 0; (arch->full_layers_differ() || arch->drops_halves) && i < sizes.specs.size(); ++i) {
     const LayerSpec& spec = sizes.specs[i];
     r.head_dims.push_back(sizes.head_dim_of(spec));
     r.groups.push_back(spec.group);
@@ -902,7 +942,7 @@ std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
     for (const ConfigKey& key : list) parts.emplace(kind, static_cast<int>(key.field));
   }
   const int ways[] = {static_cast<int>(arch.norm), static_cast<int>(arch.recurrent), static_cast<int>(arch.output_gate), static_cast<int>(arch.head_norm), static_cast<int>(arch.gate),
-                      arch.parallel, arch.causal, arch.encodes, arch.norms_sums, arch.first_unnormed, arch.latent, arch.single_halves, arch.plain_norms, arch.head_layer_norms,
+                      arch.parallel, arch.causal, arch.encodes, arch.norms_sums, arch.first_unnormed, arch.latent, arch.single_halves, arch.drops_halves, arch.plain_norms, arch.head_layer_norms,
                       arch.chunks_windows, arch.averages_shared, arch.dense_see_all, arch.groups_differ(), !arch.rope_bases_key.empty(), arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.may_draft()};
   for (const int way : ways) parts.emplace(++kind, way);
   return parts;
@@ -966,7 +1006,7 @@ std::vector<const ArchSpec*> plain_architectures() {
   std::erase_if(plain, [](const ArchSpec* arch) {
     const bool llama_norms = arch->norms_before_blocks() && arch->norm == Norm::rms && arch->find(Role::attention_norm)->hf == archs::llama.find(Role::attention_norm)->hf;
     const bool scales = arch->find(Field::embedding_scale) != nullptr || arch->scales_embedding || arch->find(Field::temperature_scale) != nullptr;
-    return !arch->causal || arch->encodes || arch->latent || arch->full_attention_step > 0 || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
+    return !arch->causal || arch->encodes || arch->latent || arch->full_attention_step > 0 || arch->recurrent != MixerKind::none || !llama_norms || scales || arch->drops_halves || arch->no_rope_step > 0 || !arch->find(Role::q)->fused.name.empty();
   });
   return plain;
 }

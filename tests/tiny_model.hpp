@@ -125,9 +125,11 @@ struct TinyModel {
   void add(Random& random, const RoleInfo& info, const TensorId& id);
   void set_kind(LayerSpec& spec, std::size_t i);
   void set_full_layers(std::vector<LayerSpec>& specs);
+  void drop_halves(std::vector<LayerSpec>& specs);
   void set_streams(std::vector<LayerSpec>& specs);
   void say_full_layers();
   void say_step_words();
+  void say_block_configs();
   /// Calls f(key, number) for what containers say in numbers.
   template <class F>
   void for_each_number(F&& f) const {

@@ -25,12 +25,6 @@ std::vector<std::string> source_types() {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += message(text.empty() ? "" : ", ", word);
-  return text;
-}
-
 int print_formats(bool as_json) {
   // Some share a name, and in GGUF files more of them do.
   std::vector<std::string> names, classes, of_gguf;

@@ -78,17 +78,35 @@ std::vector<std::pair<LayerSpec, std::int64_t>> kinds_of(const ModelConfig& c) {
   return kinds;
 }
 
+/// What a layer has in the place of attention or beside it; empty: nothing.
+std::string_view mixer_text(MixerKind kind) {
+  switch (kind) {
+    case MixerKind::gated_delta: return "gated delta net";
+    case MixerKind::channel_delta: return "delta net with a decay of each channel";
+    case MixerKind::state_space: return "state space";
+    case MixerKind::short_convolution: return "short convolution";
+    case MixerKind::attention_beside_space: return "attention beside a state space";
+    default: return "";
+  }
+}
+
 std::string kinds_text(const ModelConfig& c) {
   std::string text;
   for (const auto& [spec, count] : kinds_of(c)) {
-    text += message(text.empty() ? "layers          " : "                ", count, " x ", spec.window > 0 ? message("window of ", spec.window, " tokens, ") : "",
-                    spec.head_dim > 0 ? message("heads of ", spec.head_dim, ", ") : "", spec.kv_layer >= 0 ? message("keys of layer ", spec.kv_layer, ", ") : "");
+    std::vector<std::string> parts;
+    if (const std::string_view mixer = mixer_text(spec.mixer); !mixer.empty()) parts.emplace_back(mixer);
+    else if (spec.mixer == MixerKind::none && !c.arch->single_halves) parts.emplace_back("no attention");
+    if (spec.window > 0) parts.push_back(message("window of ", spec.window, " tokens"));
+    if (attends(spec.mixer) && (c.arch->groups_differ() || spec.head_dim > 0)) parts.push_back(message(spec.kv_heads * c.group_of(spec), " heads of ", c.head_dim_of(spec), ", ", spec.kv_heads, " kv"));
+    if (spec.kv_layer >= 0) parts.push_back(message("keys of layer ", spec.kv_layer));
     if (spec.is_sparse()) {
-      text += message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)", spec.ffn > 0 ? message(", shared expert of ", spec.ffn) : "");
-    } else {
-      text += message("MLP of ", spec.ffn);
+      parts.push_back(message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)"));
+      if (spec.ffn > 0) parts.push_back(message("shared expert of ", spec.ffn));
+    } else if (spec.ffn > 0 || c.arch->drops_halves) {
+      parts.push_back(spec.ffn > 0 ? message("MLP of ", spec.ffn) : "no MLP");
     }
-    text += "\n";
+    if (parts.empty()) parts.emplace_back("attention");
+    text += message(text.empty() ? "layers          " : "                ", count, " x ", joined(parts), "\n");
   }
   return text;
 }
@@ -96,7 +114,7 @@ std::string kinds_text(const ModelConfig& c) {
 Json kinds_json(const ModelConfig& c) {
   Json kinds = Json::array();
   for (const auto& [spec, count] : kinds_of(c)) {
-    kinds.push_back({{"layers", count}, {"kv_heads", spec.kv_heads}, {"head_dim", c.head_dim_of(spec)}, {"kv_layer", spec.kv_layer}, {"window", spec.window}, {"ffn", spec.ffn}, {"experts", spec.experts},
+    kinds.push_back({{"layers", count}, {"kv_heads", attends(spec.mixer) ? spec.kv_heads : 0}, {"head_dim", c.head_dim_of(spec)}, {"kv_layer", spec.kv_layer}, {"window", spec.window}, {"ffn", spec.ffn}, {"experts", spec.experts},
                      {"experts_used", spec.is_sparse() ? c.router.used : 0}, {"expert_ffn", spec.expert_ffn}});
   }
   return kinds;
@@ -248,11 +266,9 @@ std::string parts_text(const std::vector<std::string>& names) {
     if (name.starts_with("model.")) name.remove_prefix(6);
     std::string part(name.substr(0, name.find('.')));
     // Few in real models.
-    if (parts.size() < 16 && std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
+    if (parts.size() < 16 && std::ranges::find(parts, part) == parts.end()) parts.push_back(printable(part));
   }
-  std::string text;
-  for (const std::string& part : parts) text += message(text.empty() ? "" : ", ", printable(part));
-  return text;
+  return joined(parts);
 }
 
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {

@@ -45,7 +45,7 @@ void check_holds(const Recipe& recipe, const FormatInfo& format, std::string_vie
 std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const Recipe& asked, Target target) {
   check_formats(asked, target);
   const Recipe recipe = asked.for_model(checkpoint);
-  if (target != Target::native && !checkpoint.config().is_uniform()) {
+  if (target != Target::native && !checkpoint.config().is_uniform() && !checkpoint.config().has_block_configs()) {
     fail(Errc::unsupported, name_of(target), ": expected layers of the same heads and FFN width, which such files give once, found several; native files hold them");
   }
   const TensorKey* experts = checkpoint.config().arch->find(Role::expert_gate, true);

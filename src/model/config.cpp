@@ -59,6 +59,10 @@ bool ModelConfig::is_uniform() const noexcept {
   return true;
 }
 
+bool ModelConfig::has_block_configs() const noexcept {
+  return arch->drops_halves && std::ranges::all_of(specs, [this](const LayerSpec& spec) { return !attends(spec.mixer) || spec.kv_heads * group_of(spec) == heads; });
+}
+
 void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   BANTAM_ASSERT(!of_layers.empty());
   std::int64_t most_heads = 0;

@@ -8,6 +8,7 @@
 #include "bantam/io/file.hpp"
 #include "bantam/model/seeing.hpp"
 #include "io/config_text.hpp"
+#include "model/block_configs.hpp"
 #include "model/config_class.hpp"
 #include "model/config_json.hpp"
 #include "model/config_layers.hpp"
@@ -159,8 +160,8 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   const Json& said = text_part(parse_object(whole, file), place);
   const bool is_part = &said != &whole;
   const ArchSpec& arch = find_hf_arch(said, place, is_part);
-  const Json translated = arch.step_words ? in_usual_words(said, place) : Json();
-  const Json& json = arch.step_words ? translated : said;
+  const Json translated = arch.step_words ? in_usual_words(said, place) : arch.drops_halves ? with_listed_sizes(said, place) : Json();
+  const Json& json = translated.is_null() ? said : translated;
   const RopeParameters ropes = rope_parameters_of(json);
   const Numbers numbers{json, place, arch, ropes, is_part};
   const Source source{.place = place,

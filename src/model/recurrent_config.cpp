@@ -27,6 +27,17 @@ std::vector<LayerKind> by_groups(const ArchSpec& arch, std::int64_t group, std::
   return kinds;
 }
 
+/// By sizes, of which a half that a layer lacks has 0. Empty lists: no layer lacks one.
+template <class Sizes>
+std::vector<LayerKind> by_sizes(const Sizes& kv_heads, const Sizes& ffn, std::int64_t layers) {
+  std::vector<LayerKind> kinds(static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (i < kv_heads.size() && kv_heads[i] == 0) kinds[i].mixer = MixerKind::none;
+    if (i < ffn.size() && ffn[i] == 0) kinds[i].feed_forward = FeedForward::none;
+  }
+  return kinds;
+}
+
 std::int64_t step_of(std::optional<double> said, const ArchSpec& arch, const std::string& place) {
   if (!said) return arch.attention_step;
   if (!(*said >= 1) || *said > static_cast<double>(largest_extent)) fail(Errc::corrupt, place, ": expected at least 1, found ", *said);
@@ -87,6 +98,7 @@ std::optional<double> listed_layers(const Json& json, const ArchSpec& arch) {
 }
 
 std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
+  if (arch.drops_halves) return by_sizes(list_at(json, "num_key_value_heads", place), list_at(json, "intermediate_size", place), layers);
   if (arch.recurrent == MixerKind::none) return {};
   if (!arch.feeds) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent, FeedForward::none});
   if (attends(arch.recurrent)) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
@@ -119,7 +131,7 @@ std::vector<LayerKind> layer_kinds_of(const Json& json, const std::string& place
 }
 
 std::vector<LayerKind> layer_kinds_of(const GgufFile& file, const ArchSpec& arch, std::int64_t layers) {
-  if (arch.recurrent == MixerKind::none) return {};
+  if (arch.recurrent == MixerKind::none && !arch.drops_halves) return {};
   if (!arch.feeds) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent, FeedForward::none});
   if (attends(arch.recurrent)) return std::vector<LayerKind>(static_cast<std::size_t>(layers), LayerKind{arch.recurrent});
   const std::string place = file.path().string(), prefix = message(arch.gguf_name(), ".");
@@ -134,6 +146,13 @@ std::vector<LayerKind> layer_kinds_of(const GgufFile& file, const ArchSpec& arch
     }
     return std::vector<std::int64_t>(static_cast<std::size_t>(layers), file.integer(name).value_or(0));
   };
+  if (arch.drops_halves) {
+    const std::vector<std::int64_t> heads = list_of("attention.head_count"), kv_heads = list_of("attention.head_count_kv");
+    for (std::size_t i = 0; i < std::min(heads.size(), kv_heads.size()); ++i) {
+      if (heads[i] > 0 && kv_heads[i] == 0) fail(Errc::unsupported, place, ": ", prefix, "attention.head_count_kv[", i, "]: expected attention, found a matrix in its place");
+    }
+    return by_sizes(kv_heads, list_of("feed_forward_length"), layers);
+  }
   if (!arch.zero_heads) {
     const std::vector<std::int64_t> recurrent = list_of("attention.recurrent_layers");
     if (recurrent.empty()) return by_steps(arch, step_of(file.number(prefix + "full_attention_interval"), arch, place + ": full_attention_interval"), layers);

@@ -55,6 +55,7 @@ void write_router(GgufWriter& file, const nn::RouterOptions& router, const ArchS
 /// Whether a file lists a number of each layer: layers without a window have others, or none where a layer does not attend.
 bool of_each_layer(const ModelConfig& c, Field field) noexcept {
   if (field == Field::heads && !c.arch->heads_key.empty()) return true;
+  if (c.arch->drops_halves && (field == Field::heads || field == Field::kv_heads || field == Field::ffn)) return true;
   if (c.arch->zero_heads && (field == Field::kv_heads || (field == Field::ffn && c.arch->single_halves))) return true;
   if (!c.arch->full_layers_differ()) return false;
   const auto differ = [&](std::int64_t LayerSpec::* size) { return std::ranges::any_of(c.specs, [&](const LayerSpec& spec) { return spec.*size != c.layer(0).*size; }); };
@@ -65,7 +66,7 @@ bool of_each_layer(const ModelConfig& c, Field field) noexcept {
 /// What such a list says of a layer.
 std::int64_t listed_number(const ModelConfig& c, Field field, std::int64_t i) noexcept {
   const LayerSpec& spec = c.layer(i);
-  if (field == Field::heads) return c.heads_of(i);
+  if (field == Field::heads) return c.arch->drops_halves && !attends(spec.mixer) ? 0 : c.heads_of(i);
   // Of latent attention the cache's one.
   if (field == Field::kv_heads) return !attends(spec.mixer) ? 0 : c.is_latent() ? 1 : spec.kv_heads;
   return c.arch->single_halves && spec.is_sparse() ? spec.expert_ffn : spec.ffn;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bantam/model/archs.hpp"
+#include "model/block_configs.hpp"
 #include "model/config_words.hpp"
 #include "model/gate_sparsity.hpp"
 #include "model/recurrent_config.hpp"
@@ -103,7 +104,10 @@ void write_layers(const ModelConfig& c, Json& json) {
   // One number for each layer, which no loader of Hugging Face's takes.
   const auto list = [&](Field field, std::int64_t (ModelConfig::*of)(std::int64_t) const noexcept) {
     Json& sizes = put_at(json, list_key(*c.arch, field)) = Json::array();
-    for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back((c.*of)(i));
+    for (std::int64_t i = 0; i < c.layers; ++i) {
+      const bool lacks = field != Field::ffn && c.arch->drops_halves && !attends(c.layer(i).mixer);
+      sizes.push_back(lacks ? 0 : (c.*of)(i));
+    }
   };
   if (!c.is_uniform() || !c.arch->heads_key.empty()) list(Field::heads, &ModelConfig::heads_of);
   if (!c.is_uniform()) {
@@ -248,6 +252,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   write_windows(c, json);
   write_rope(c, json);
   if (c.arch->step_words) detail::put_step_words(c, json);
+  if (c.has_block_configs()) detail::put_block_configs(c, json);
   if (!torch_dtype.empty()) json["torch_dtype"] = std::string(torch_dtype);
   return json.dump(2);
 }

@@ -133,8 +133,10 @@ StructurePlan plan_structure(const ModelConfig& config, std::span<const Removal>
                spec.experts / router.groups, " in each group", place);
         }
       } else if (removal.part == Part::heads) {
+        if (!attends(spec.mixer)) continue;
         spec.kv_heads = kept_of(removal, spec.kv_heads, 1, "key-value heads" + place);
       } else {
+        if (!spec.has_feed_forward()) continue;
         spec.ffn = kept_of(removal, spec.ffn, unit_of(spec.ffn, 16), "FFN channels" + place);
       }
     }

@@ -87,8 +87,7 @@ class Cutter {
       const std::vector<double> worth = states_.pass.expert_worth(block, layer, options_.expert_score == ExpertScore::frequency);
       keep_parts(block, Part::experts, choose_in_groups(worth, left.experts, config_.router.groups).kept, config_, layer);
     }
-    states_.pass.advance_original(original, layer, Half::feed_forward);
-    states_.pass.advance(block, layer, Half::feed_forward);
+    pass_over(block, original, layer, Half::feed_forward);
   }
   /// A block that goes as a whole.
   void skip(const LayerWeights& original, std::int64_t layer) {
@@ -103,8 +102,15 @@ class Cutter {
     follows_ = true;
   }
 
+  /// A half that nothing more is done to, or that a layer lacks.
+  void pass_over(const LayerWeights& block, const LayerWeights& original, std::int64_t layer, Half half) {
+    states_.pass.advance_original(original, layer, half);
+    states_.pass.advance(block, layer, half);
+  }
+
   void half(LayerWeights& block, const LayerWeights& original, std::int64_t layer, Part part, std::int64_t count) {
     const std::size_t group = input_group_of(reader_of(part));
+    if (matrix_of(block, reader_of(part))->empty()) return pass_over(block, original, layer, input_groups()[group].half);
     for (std::size_t g = 0; g < group; ++g) {
       if (input_groups()[g].half == input_groups()[group].half && first_of(block, input_groups()[g]) != nullptr) refit_inputs(block, original, layer, g);
     }

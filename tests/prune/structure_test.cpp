@@ -70,6 +70,43 @@ TEST_CASE_FIXTURE(Small, "a pruned model is the original with zeros in place of 
   }
 }
 
+TEST_CASE_FIXTURE(Small, "a half that a layer lacks is passed over") {
+  TinyModel tiny{.arch = &archs::deci};
+  tiny.make();
+  const Checkpoint original = written(tiny);
+  const auto tokens = some_tokens(30);
+  for (const bool compensate : {false, true}) {
+    for (const Removal& removal : {Removal{Part::heads, 0.5}, Removal{Part::channels, 0.5}}) {
+      CAPTURE(compensate);
+      CAPTURE(removal.text());
+      const PrunedStructure pruned = prune_structure(original, std::vector{removal}, calibration, {.compensate = compensate});
+      const ModelConfig &config = pruned.checkpoint.config(), &before = original.config();
+      for (std::int64_t i = 0; i < before.layers; ++i) {
+        CAPTURE(i);
+        CHECK(config.layer(i).mixer == before.layer(i).mixer);
+        const bool cuts_heads = removal.part == Part::heads && attends(before.layer(i).mixer);
+        CHECK(config.layer(i).kv_heads == before.layer(i).kv_heads / (cuts_heads ? 2 : 1));
+        CHECK(config.layer(i).ffn == before.layer(i).ffn / (removal.part == Part::channels ? 2 : 1));
+      }
+      const Model model = Model::from_checkpoint(pruned.checkpoint);
+      const std::vector<float> logits = logits_of(model, tokens);
+      model.save(folder / "m.bantam");
+      CHECK(logits_of(Model::load(folder / "m.bantam"), tokens) == logits);
+      // Query heads that differ from layer to layer have no words but ours.
+      const auto write = [&](Target target) { compress_file(pruned.checkpoint, folder / "out", recipe::rtn("f32"), target); };
+      for (const Target target : {Target::gguf, Target::safetensors}) {
+        if (removal.part == Part::heads) {
+          CHECK(has(error_of([&] { write(target); }), "expected layers of the same heads"));
+          continue;
+        }
+        write(target);
+        CHECK(distance(logits_of(Model::load(folder / "out"), tokens), logits) < 1e-5);
+        std::filesystem::remove_all(folder / "out");
+      }
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(Small, "what adds least goes first, judged by what blocks before have left") {
   TinyModel tiny{.layers = 3, .heads = 6, .kv_heads = 3};
   tiny.make();

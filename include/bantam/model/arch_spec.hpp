@@ -304,6 +304,7 @@ struct ArchSpec {
   std::int64_t attention_step = 0;        ///< Field::attention_step, where the config does not say; 0: it names the kind of each layer
   bool single_halves = false;  ///< each layer is one half: a mixer, an MLP, or experts
   bool feeds = true;          ///< layers have a second half
+  bool drops_halves = false;  ///< a layer may lack attention, the MLP or both: config.json has block_configs (src/model/block_configs.hpp), GGUF files lists with 0
   bool zero_heads = false;    ///< GGUF files say which layers attend by how many key-value heads they have
   bool single_group = false;  ///< state spaces have one group, over which their norm is taken; several are refused
   std::string_view gguf_attending = {};  ///< GGUF's architecture where all layers attend and are turned by rope; empty: the same
@@ -424,7 +425,7 @@ struct ArchSpec {
   /// Whether these heads have another size, too.
   [[nodiscard]] constexpr bool full_heads_differ() const noexcept { return find(Field::full_head_dim) != nullptr; }
   /// Whether layers may differ in how many query heads a key-value head has.
-  [[nodiscard]] constexpr bool groups_differ() const noexcept { return full_layers_differ() || !heads_key.empty(); }
+  [[nodiscard]] constexpr bool groups_differ() const noexcept { return full_layers_differ() || drops_halves || !heads_key.empty(); }
   /// What Hugging Face's classes of a decoder begin with ("Llama"); empty: it is none.
   [[nodiscard]] constexpr std::string_view class_stem() const noexcept {
     for (const std::string_view ending : {std::string_view("ForCausalLM"), std::string_view("LMHeadModel")}) {

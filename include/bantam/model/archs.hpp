@@ -11,6 +11,7 @@
 #include "bantam/model/archs/bitnet.hpp"
 #include "bantam/model/archs/bloom.hpp"
 #include "bantam/model/archs/cohere.hpp"
+#include "bantam/model/archs/deci.hpp"
 #include "bantam/model/archs/deepseek.hpp"
 #include "bantam/model/archs/deepseek_v32.hpp"
 #include "bantam/model/archs/distilbert.hpp"
@@ -102,7 +103,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::olmo, &archs::afmoe, &archs::mistral4, &archs::deepseek_v32, &archs::glm_moe_dsa,
                                                     &archs::cohere2_moe, &archs::granite_swa, &archs::granite_moe_swa, &archs::apertus, &archs::laguna, &archs::gpt_neo, &archs::bitnet,
                                                     &archs::granite_moe_shared, &archs::gemma4_12b, &archs::bailing_moe, &archs::bailing_moe_v2, &archs::mimo_v2,
-                                                    &archs::exaone, &archs::internlm2, &archs::minicpm, &archs::deepseek_moe, &archs::step3p5, &archs::bailing_moe_v3, &archs::gemma3n,
+                                                    &archs::exaone, &archs::internlm2, &archs::minicpm, &archs::deepseek_moe, &archs::step3p5, &archs::bailing_moe_v3, &archs::gemma3n, &archs::deci,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

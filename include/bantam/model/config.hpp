@@ -186,6 +186,8 @@ struct ModelConfig {
   /// Whether all dense layers have the same sizes, come first, and all sparse ones have the same; windows may differ, and with them what
   /// containers say of layers with and without one.
   [[nodiscard]] bool is_uniform() const noexcept;
+  /// Whether block_configs can say what each layer has (ArchSpec::drops_halves): all that attend have as many query heads.
+  [[nodiscard]] bool has_block_configs() const noexcept;
   /// Makes it a model of these layers, at least one. Each keeps its query heads a key-value head.
   void set_layers(std::vector<LayerSpec> of_layers);
   /// Of every label: as the file says, or LABEL_i.
