@@ -328,7 +328,7 @@ void build_model(Tokenizer::Data& data, std::string_view place) {
       break;
     }
     case TokenModel::wordpiece:
-      data.wordpiece = WordPiece(PieceTrie(usable_pieces(data, place)), spec.word_begin, spec.continuing, spec.longest_word);
+      data.wordpiece = WordPiece(PieceTrie(usable_pieces(data, place)), spec.continuing, spec.longest_word);
       break;
     case TokenModel::wordlevel: break;
   }

@@ -154,11 +154,10 @@ void read_unigram(const Source& source, TokenizerSpec& spec) {
   read_spaces(source, spec);
 }
 
-/// BERT: words begin with U+2581 here, and what continues them with nothing.
 void read_wordpiece(const Source& source, TokenizerSpec& spec) {
   using Kind = NormalizerStep::Kind;
   spec.kind = "wordpiece";
-  spec.word_begin = low_line;
+  spell_as_bert(spec);
   const bool lowercase = source.file.boolean(source.key("normalizer.lowercase")).value_or(true);
   const bool strips = source.file.boolean(source.key("normalizer.strip_accents")).value_or(lowercase);
   const auto add = [&](Kind kind) { spec.normalizer.push_back({.kind = kind, .pattern = {}, .content = {}}); };
@@ -170,9 +169,6 @@ void read_wordpiece(const Source& source, TokenizerSpec& spec) {
   }
   if (lowercase) add(Kind::lowercase);
   spec.pre_tokenizer = bert_pre_tokenizer();
-  spec.decode.replace.push_back({std::string(low_line), " "});
-  spec.decode.strip = 1;
-  spec.decode.cleanup = true;
 }
 
 /// How each tokenizer.ggml.model is read, and the ids and habits that files need not mention.
@@ -186,6 +182,24 @@ constexpr GgufModel gguf_models[] = {
     {"t5", -1, 1, 2, false, true},   {"bert", 101, -1, 100, true, false}};
 
 }  // namespace
+
+void spell_as_bert(TokenizerSpec& spec) {
+  spec.continuing = "##";
+  for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
+    std::string& piece = spec.pieces[i];
+    if (spec.types[i] != TokenType::normal || piece.empty() || piece == low_line) continue;
+    // Older files mark no special token, and do not say which are.
+    const bool is_special = piece.size() > 2 && piece.front() == '[' && piece.back() == ']';
+    if (piece.starts_with(low_line)) {
+      piece.erase(0, low_line.size());
+    } else if (!is_special) {
+      piece.insert(0, spec.continuing);
+    }
+  }
+  spec.decode = {};
+  spec.decode.join = spec.decode.cleanup = true;
+  spec.decode.continuing = spec.continuing;
+}
 
 TokenizerSpec spec_from_gguf(const GgufFile& file) {
   const Source source{file, printable(file.path().string(), 200)};

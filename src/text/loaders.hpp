@@ -28,6 +28,8 @@ inline constexpr std::size_t long_json = std::size_t{1} << 20;
 /// A list of tiktoken's: a token in base64 and its rank a line.
 /// Throws corrupt, unsupported.
 [[nodiscard]] TokenizerSpec spec_from_tiktoken(std::string_view text, std::string_view place);
+/// Of a BERT model's pieces as GGUF spells them, U+2581 before what begins a word and nothing before what goes on: as tokenizer.json does, nothing and "##".
+void spell_as_bert(TokenizerSpec& spec);
 /// The tokenizer.ggml.* keys. Throws corrupt, unsupported, not_found.
 [[nodiscard]] TokenizerSpec spec_from_gguf(const GgufFile& file);
 /// The JSON of native files, and back.

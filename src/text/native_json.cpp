@@ -157,7 +157,6 @@ std::string native_json(const TokenizerSpec& spec) {
     if (!text.empty()) json[key] = text;
   };
   if (spec.spelled_bytes) json["spelled_bytes"] = true;
-  unless_empty("word_begin", spec.word_begin);
   unless_empty("continuing", spec.continuing);
   unless_empty("word_end", spec.word_end);
   if (spec.longest_word > 0) json["longest_word"] = spec.longest_word;
@@ -234,7 +233,6 @@ TokenizerSpec spec_from_native_json(std::string_view text, std::string_view plac
   spec.fuse_unknown = flag(json, "fuse_unknown", false, place);
   spec.ignore_merges = flag(json, "ignore_merges", false, place);
   spec.spelled_bytes = flag(json, "spelled_bytes", false, place);
-  spec.word_begin = text_or(json, "word_begin", "", place);
   spec.continuing = text_or(json, "continuing", "", place);
   spec.word_end = text_or(json, "word_end", "", place);
   if (const Json* longest = member(json, "longest_word")) spec.longest_word = small(*longest, 0, 0x7fffffff, place);
@@ -257,6 +255,8 @@ TokenizerSpec spec_from_native_json(std::string_view text, std::string_view plac
   }
   spec.ends = ids(json, "ends", place);
   spec.chat_template = text_or(json, "chat_template", "", place);
+  // Older files have pieces as GGUF spells them.
+  if (!text_or(json, "word_begin", "", place).empty()) spell_as_bert(spec);
   return spec;
 }
 

@@ -93,7 +93,6 @@ struct TokenizerSpec {
   bool byte_fallback = false;    ///< characters without a piece become byte tokens
   bool fuse_unknown = false;     ///< a run of unknown characters is one unknown token
   bool ignore_merges = false;    ///< a pre-token that is a piece needs no merging
-  std::string word_begin;        ///< wordpiece: stands before each word ("\u2581" in GGUF)
   std::string continuing;        ///< stands before what does not begin a word ("##")
   std::string word_end;          ///< stands after what ends a word ("</w>")
   std::uint32_t longest_word = 0;  ///< wordpiece: a word of more characters is unknown; 0: none is

@@ -12,9 +12,9 @@ namespace bantam::inline v0 {
 class WordPiece {
  public:
   WordPiece() = default;
-  /// `begin` stands before each word, `continuing` before the pieces that begin none.
-  WordPiece(PieceTrie trie, std::string_view begin, std::string_view continuing, std::uint32_t longest_word)
-      : trie_(std::move(trie)), begin_(begin), continued_(trie_.walk(continuing)), longest_word_(longest_word) {}
+  /// `continuing` stands before the pieces that begin no word.
+  WordPiece(PieceTrie trie, std::string_view continuing, std::uint32_t longest_word)
+      : trie_(std::move(trie)), continued_(trie_.walk(continuing)), longest_word_(longest_word) {}
 
   /// Appends the pieces of a word; false, and nothing appended, when it cannot be cut. Time linear in the word (times the longest
   /// piece).
@@ -22,7 +22,6 @@ class WordPiece {
 
  private:
   PieceTrie trie_;
-  std::string begin_;
   PieceTrie::Node continued_ = PieceTrie::nowhere;  ///< from here pieces are looked up that begin no word
   std::uint32_t longest_word_ = 0;
 };

@@ -109,7 +109,6 @@ void write_wordpiece(GgufWriter& file, const TokenizerSpec& spec, std::vector<st
   file.key("tokenizer.ggml.pre", "default");
   file.key("tokenizer.ggml.normalizer.lowercase", lowercase);
   file.key("tokenizer.ggml.normalizer.strip_accents", strips);
-  if (!spec.word_begin.empty()) return;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const bool model = spec.types[i] == TokenType::normal && !pieces[i].empty();
     if (model && !spec.continuing.empty() && pieces[i].starts_with(spec.continuing) && pieces[i] != spec.continuing) {

@@ -79,9 +79,6 @@ std::string unigram_model(const TokenizerSpec& spec) {
 
 std::string word_model(const Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
-  if (!spec.word_begin.empty()) {
-    fail(Errc::unsupported, place, ": expected words that begin with nothing, as tokenizer.json has them, found ", printable(spec.word_begin));
-  }
   if (data.model == TokenModel::wordlevel && (spec.fuse_unknown || spec.byte_fallback)) {
     fail(Errc::unsupported, place, ": a word model whose unknown words are bytes or one token a run, for which tokenizer.json has no words");
   }

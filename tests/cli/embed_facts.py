@@ -7,11 +7,13 @@ from tiny_bert import DIM, POSITIONS, Bert, ids_of
 
 
 def containers(h, bert, name):
-    """The same weights as a folder, a GGUF file and a native one."""
+    """The same weights as a folder, a GGUF file, a native one, a folder again, and one of the GGUF file."""
     files = [str(bert.folder)]
     for to, out in [("gguf", h.temporary(f"{name}.gguf")), ("native", h.temporary(f"{name}.bantam")), ("safetensors", h.temporary(f"{name}-again"))]:
         h.succeeds("compress", bert.folder, "-o", out, "--format", "f32", "--to", to)
         files.append(out)
+    files.append(h.temporary(f"{name}-of-gguf"))
+    h.succeeds("compress", files[1], "-o", files[-1], "--format", "f32", "--to", "safetensors")
     return files
 
 

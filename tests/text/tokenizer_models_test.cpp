@@ -228,6 +228,23 @@ TEST_CASE("wordpiece vocabularies keep their ids in gguf") {
     CHECK(after.decode(after.encode(text)) == before.decode(before.encode(text)));
   }
   CHECK(before.decode(before.encode("Unaffable, ab !")) == "unaffable ab!");
+  // And from there in a folder, and in native files, also in those that spell pieces as GGUF does.
+  std::filesystem::create_directory(folder / "again");
+  after.write_folder(folder / "again");
+  nlohmann::json older = nlohmann::json::parse(after.to_json());
+  for (std::size_t i = 3; i < older["pieces"].size(); ++i) {
+    const std::string piece = older["pieces"][i];
+    older["pieces"][i] = piece.starts_with("##") ? piece.substr(2) : "\xe2\x96\x81" + piece;
+  }
+  for (const char* key : {"continuing", "decode_join", "decode_continuing"}) older.erase(key);
+  older.update({{"word_begin", "\xe2\x96\x81"}, {"decode_strip", 1}, {"decode_cleanup", true}});
+  older["decode_replace"] = nlohmann::json::array({nlohmann::json::array({"\xe2\x96\x81", " "})});
+  for (const Tokenizer& other : {Tokenizer::from_folder(folder / "again"), Tokenizer::from_json(after.to_json(), "now"), Tokenizer::from_json(older.dump(), "older")}) {
+    for (const auto& [text, ids] : expected) {
+      CHECK(line_of_ids(other.encode(text)) == ids);
+      CHECK(other.decode(other.encode(text)) == before.decode(before.encode(text)));
+    }
+  }
 }
 
 TEST_CASE("tiktoken's ranks encode as the merges that they stand for") {
