@@ -227,6 +227,11 @@ BANTAM_API size_t bantam_model_metadata_count(const bantam_model *model);
 /** Either out-parameter may be NULL. */
 BANTAM_API bantam_status bantam_model_get_metadata(const bantam_model *model, size_t index, const char **key, const char **value);
 
+/** Labels of a model with a classifier; 0: it has none. */
+BANTAM_API size_t bantam_model_label_count(const bantam_model *model);
+/** The name of one, 0 .. count - 1, as the model's files say, else "LABEL_0" and so on; NULL for others. It belongs to the model. */
+BANTAM_API const char *bantam_model_label(const bantam_model *model, size_t index);
+
 /* ---- 4. Tokens ---- */
 
 #define BANTAM_ADD_SPECIAL 1u   /* add BOS and EOS as the tokenizer's files say */
@@ -457,6 +462,11 @@ BANTAM_API bantam_status bantam_embedder_embed(bantam_embedder *embedder, const 
 /** A score of each of `count` documents, higher for better ones: of a model with a classifier of one label its number, of one that answers
  *  yes or no the probability of yes; others give BANTAM_UNSUPPORTED. */
 BANTAM_API bantam_status bantam_embedder_rerank(bantam_embedder *embedder, const char *query, const char *const *documents, size_t count, float *scores);
+/** What each label comes to of `count` texts, ended by zeros: rows of bantam_model_label_count() numbers one behind the other, probabilities, or of a
+ *  regression its numbers; `numbers` is what there is room for. `second`: a text that each is read together with, as a pair (natural language
+ *  inference); NULL: none. Models without a classifier give BANTAM_UNSUPPORTED. */
+BANTAM_API bantam_status bantam_embedder_classify(bantam_embedder *embedder, const char *const *texts, size_t count, const char *second, float *labels,
+                                                  size_t numbers);
 
 /* ---- 10. Grammars ---- */
 

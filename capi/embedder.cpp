@@ -54,4 +54,14 @@ bantam_status bantam_embedder_rerank(bantam_embedder* embedder, const char* quer
   });
 }
 
+bantam_status bantam_embedder_classify(bantam_embedder* embedder, const char* const* texts, size_t count, const char* second, float* labels, size_t numbers) {
+  return guarded([&] {
+    bantam_embedder& e = need(embedder, "embedder");
+    const ClassifyOptions options{.second = second == nullptr ? "" : second, .truncate = e.options.truncate, .progress = e.options.progress};
+    const Tensor<float, 2> rows = classify(e.engine, texts_of(texts, count, "texts"), options);
+    if (numbers != rows.span().size()) fail(Errc::invalid_argument, "labels: expected room for ", count, " rows of ", rows.extent(1), " numbers, found ", numbers);
+    if (numbers > 0) std::ranges::copy(rows.span(), &need(labels, "labels"));
+  });
+}
+
 }  // extern "C"

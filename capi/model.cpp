@@ -150,6 +150,10 @@ bantam_status bantam_model_get_metadata(const bantam_model* model, size_t index,
   });
 }
 
+size_t bantam_model_label_count(const bantam_model* model) { return model == nullptr ? 0 : model->labels.size(); }
+
+const char* bantam_model_label(const bantam_model* model, size_t index) { return index < bantam_model_label_count(model) ? model->labels[index].c_str() : nullptr; }
+
 size_t bantam_model_tensor_count(const bantam_model* model) {
   return model == nullptr || !model->whole ? 0 : model->whole->tensors().size();
 }

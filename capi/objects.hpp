@@ -10,7 +10,10 @@
 #include "guard.hpp"
 
 struct bantam_model {
-  explicit bantam_model(bantam::Model loaded) : bantam_model(loaded.tokenizer()) { whole = std::move(loaded); }
+  explicit bantam_model(bantam::Model loaded) : bantam_model(loaded.tokenizer()) {
+    labels = loaded.config().names_of_labels();
+    whole = std::move(loaded);
+  }
   explicit bantam_model(bantam::Tokenizer alone) : tokenizer(std::move(alone)), tokenizer_kind(tokenizer.kind()) {}
 
   /// Throws where the tokenizer was loaded alone.
@@ -22,6 +25,7 @@ struct bantam_model {
   std::optional<bantam::Model> whole;
   bantam::Tokenizer tokenizer;
   std::string tokenizer_kind;
+  std::vector<std::string> labels;  ///< names of a classifier's
 };
 
 struct bantam_adapter {

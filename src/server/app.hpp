@@ -139,6 +139,7 @@ void set_adapters(App& app, const std::shared_ptr<Exchange>& exchange);
 void change_slot(App& app, const std::shared_ptr<Exchange>& exchange);
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange);
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange);
+void classify_texts(App& app, const std::shared_ptr<Exchange>& exchange);
 void tokenize(App& app, const std::shared_ptr<Exchange>& exchange);
 void detokenize(App& app, const std::shared_ptr<Exchange>& exchange);
 void apply_template(App& app, const std::shared_ptr<Exchange>& exchange);

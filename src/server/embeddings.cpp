@@ -1,4 +1,4 @@
-// Vectors of texts, and how well documents answer a query.
+// Vectors of texts, how well documents answer a query, and which labels texts have.
 #include <algorithm>
 #include <bit>
 
@@ -130,6 +130,24 @@ void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
     results.push_back(std::move(one));
   }
   app.answer(*exchange, Json{{"object", "list"}, {"model", app.options.name}, {"results", std::move(results)}, {"usage", reading.usage()}});
+}
+
+void classify_texts(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  const Fields fields(body);
+  app.check_model(fields);
+  const std::vector<std::string> texts = fields.texts("input");
+  if (texts.empty() || texts.size() > most_texts) throw bad_request(message("input: expected 1 to ", most_texts, " texts, found ", texts.size()), "input");
+  Reading reading(*exchange);
+  const Tensor<float, 2> rows = classify(app.engine, texts, {.adapters = app.adapters.now(), .progress = reading.progress()});
+  const std::vector<std::string> names = app.engine.model().config().names_of_labels();
+  Json data = Json::array();
+  for (std::int64_t i = 0; i < rows.extent(0); ++i) {
+    const std::span<const float> row(&rows(i, 0), static_cast<std::size_t>(rows.extent(1)));
+    const auto best = static_cast<std::size_t>(best_first(row).front());
+    data.push_back({{"index", i}, {"label", names[best]}, {"probs", std::vector<float>(row.begin(), row.end())}, {"num_classes", rows.extent(1)}});
+  }
+  app.answer(*exchange, Json{{"object", "list"}, {"model", app.options.name}, {"labels", names}, {"data", std::move(data)}, {"usage", reading.usage()}});
 }
 
 }  // namespace bantam::server

@@ -41,6 +41,8 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/v1/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},
+    {"POST", "/v1/classify", classify_texts, Endpoint::Kind::reads},
+    {"POST", "/classify", classify_texts, Endpoint::Kind::reads},
     {"POST", "/v1/responses", responses, Endpoint::Kind::writes},
     {"POST", "/responses", responses, Endpoint::Kind::writes},
     {"POST", "/v1/responses/input_tokens", count_response_tokens},

@@ -29,6 +29,7 @@ struct Free {
   void operator()(bantam_texts* p) const { bantam_texts_free(p); }
   void operator()(bantam_adapter* p) const { bantam_adapter_free(p); }
   void operator()(bantam_scheduler* p) const { bantam_scheduler_free(p); }
+  void operator()(bantam_embedder* p) const { bantam_embedder_free(p); }
 };
 template <class T>
 using Owned = std::unique_ptr<T, Free>;

@@ -244,9 +244,33 @@ def facts_embeddings(h, models):
         h.equal("top_n", len(server.ask("/rerank", {"query": "owls?", "documents": documents, "top_n": 2}).json["results"]), 2)
         for wrong in ({}, {"query": "a"}, {"query": "a", "documents": []}, {"query": "a", "documents": [5]}, {"query": "a", "documents": [{}]}, {"query": "a", "documents": ["b"], "top_n": 0}):
             h.equal(f"refused: {wrong}", server.ask("/v1/rerank", wrong).status, 400)
+        seen = server.ask("/v1/classify", {"input": documents[0]}).json
+        h.equal("a single label", [(one["label"], one["num_classes"], [round(x, 5) for x in one["probs"]]) for one in seen["data"]],
+                [("LABEL_0", 1, [round(h.json("classify", bert.folder, documents[0])["scores"][0][0], 5)])])
         for path, body in (("/v1/chat/completions", {"messages": CHAT}), ("/v1/completions", {"prompt": "a"}), ("/completion", {"prompt": "a"})):
             answer = server.ask(path, body)
             h.fact(f"{path}: it writes no texts", answer.status == 501 and "writes no texts" in answer.json["error"]["message"], answer.body)
+
+
+def facts_labels(h, models):
+    """Labels of texts are those of classify."""
+    if not has_server(h):
+        return
+    bert = Bert(h.temporary("served-labels"), labels=3, seed=4)
+    texts = ["the owls hunt at night.", "The SEA was calm"]
+    expected = h.json("classify", bert.folder, *texts)
+    with Server(h, model=bert.folder) as server:
+        seen = server.ask("/v1/classify", {"input": texts}).json
+        h.equal("labels", (seen["labels"], [one["label"] for one in seen["data"]]), (expected["labels"], expected["best"]))
+        h.equal("probabilities", [[round(x, 5) for x in one["probs"]] for one in seen["data"]], [[round(x, 5) for x in row] for row in expected["scores"]])
+        h.equal("counts", [(one["index"], one["num_classes"]) for one in seen["data"]], [(0, 3), (1, 3)])
+        h.fact("tokens", seen["usage"]["prompt_tokens"] > 10, seen["usage"])
+        h.equal("one text", server.ask("/classify", {"input": texts[1]}).json["data"][0]["label"], expected["best"][1])
+        for wrong in ({}, {"input": []}, {"input": 5}, {"input": [5]}, {"input": [texts[0], None]}, {"input": ["a"] * 3000}):
+            h.equal(f"refused: {str(wrong)[:40]}", server.ask("/v1/classify", wrong).status, 400)
+    with Server(h) as server:
+        refused = server.ask("/v1/classify", {"input": "a"})
+        h.fact("no classifier", refused.status == 400 and "classifier" in refused.error["message"], refused.body)
 
 
 def facts_adapters(h, models):

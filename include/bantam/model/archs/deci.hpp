@@ -1,5 +1,5 @@
-// Llamas that a search made smaller layer by layer: Nemotron Super 49B, Ultra 253B and 51B (Puzzle), DeciLM. Layers have key-value heads and widths of their
-// own, and may lack attention, the MLP, or both.
+// Llamas that a search made smaller layer by layer: Nemotron Super 49B and Ultra 253B (Puzzle), DeciLM. Layers have key-value heads and widths of their own, and
+// may lack attention, the MLP, or both.
 #pragma once
 
 #include "bantam/model/archs/llama.hpp"
