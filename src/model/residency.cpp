@@ -96,8 +96,6 @@ bool can_look_up(const CheckpointTensor& tensor) noexcept {
   return role.is_looked_up() && !role.stays_float();
 }
 
-bool stays_in_file(const CheckpointTensor& tensor) noexcept { return tensor.role == Role::per_layer_embedding; }
-
 bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept {
   return !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied && config.has_head);
 }
@@ -131,7 +129,7 @@ std::int64_t bytes_in_memory(const Checkpoint& checkpoint) {
 Residency residency_with_room(const Checkpoint& checkpoint) {
   Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(checkpoint.config().layers)), .limit = Residency::no_limit};
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (detail::stays_in_file(tensor)) {
+    if (tensor.role == Role::per_layer_embedding) {
       r.look_up(tensor);
     } else {
       r.pinned_bytes += pinned_bytes_of(tensor);

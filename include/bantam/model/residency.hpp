@@ -61,8 +61,6 @@ namespace detail {
 [[nodiscard]] bool can_stream(const CheckpointTensor& tensor) noexcept;
 /// Whether it is a table of which a token reads one row, and of more rows than a text has positions.
 [[nodiscard]] bool can_look_up(const CheckpointTensor& tensor) noexcept;
-/// Whether it stays in the file even where there is room.
-[[nodiscard]] bool stays_in_file(const CheckpointTensor& tensor) noexcept;
 /// Whether a token that works with it reads all of it: of tables of which it reads a row, only an embedding that is the head too.
 [[nodiscard]] bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept;
 /// Whether it is in memory as floats, though the file has it quantized: routers.
