@@ -14,6 +14,8 @@
 #include "model/config_words.hpp"
 #include "model/gate_sparsity.hpp"
 #include "model/listed_numbers.hpp"
+#include "model/match_tensors.hpp"
+#include "model/ngram_config.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/sentence_modules.hpp"
 #include "reference/rope.hpp"
@@ -109,7 +111,9 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::index_k:
     case Role::index_weights:
     case Role::index_k_norm:
-    case Role::index_k_norm_bias: return message(layer, "self_attn.indexer.", static_cast<int>(id.role));
+    case Role::index_k_norm_bias:
+    case Role::index_q_stream:
+    case Role::index_q_norm: return message(layer, "self_attn.indexer.", static_cast<int>(id.role));
     case Role::attention_out_norm: return layer + "attention_out_norm";
     case Role::ffn_out_norm: return layer + "ffn_out_norm";
     case Role::latent_down: return layer + "mlp.latent_down.weight";
@@ -135,6 +139,24 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::stream_prediction: return layer + "stream_prediction";
     case Role::stream_correction: return layer + "stream_correction";
     case Role::stream_scale: return layer + "stream_scale";
+    case Role::head_streams_norm: return "head_streams_norm";
+    case Role::head_streams_down: return "head_streams_down";
+    case Role::head_streams_up: return "head_streams_up";
+    case Role::mixer_streams_norm: return layer + "mixer_streams_norm";
+    case Role::mixer_streams_down: return layer + "mixer_streams_down";
+    case Role::mixer_streams_up: return layer + "mixer_streams_up";
+    case Role::mixer_streams_inject: return layer + "mixer_streams_inject";
+    case Role::ffn_streams_norm: return layer + "ffn_streams_norm";
+    case Role::ffn_streams_down: return layer + "ffn_streams_down";
+    case Role::ffn_streams_up: return layer + "ffn_streams_up";
+    case Role::ffn_streams_inject: return layer + "ffn_streams_inject";
+    case Role::ngram_embedding: return "ngram_embedding";
+    case Role::ngram_key: return layer + "ngram_key";
+    case Role::ngram_value: return layer + "ngram_value";
+    case Role::ngram_key_norm: return layer + "ngram_key_norm";
+    case Role::ngram_query_norm: return layer + "ngram_query_norm";
+    case Role::ngram_value_norm: return layer + "ngram_value_norm";
+    case Role::ngram_convolution: return layer + "ngram_convolution";
     case Role::laurel_left: return layer + "laurel_left";
     case Role::laurel_right: return layer + "laurel_right";
     case Role::laurel_norm: return layer + "laurel_norm";
@@ -159,14 +181,14 @@ std::string reference_name(const TensorId& id, bool sparse) {
 /// Tables and matrices of no block that are kept as vectors: around 0.
 bool is_table_of_floats(Role role) {
   return role == Role::token_type_embedding || role == Role::class_dense || role == Role::class_dense_bias || role == Role::class_head || role == Role::class_head_bias || role == Role::relative_bias ||
-         role == Role::stream_router || role == Role::stream_prediction || role == Role::stream_correction || role == Role::pooled_dense || role == Role::pooled_dense_bias || role == Role::pooled_dense_2 || role == Role::pooled_dense_2_bias;
+         role == Role::mixer_streams_inject || role == Role::ffn_streams_inject || role == Role::stream_router || role == Role::stream_prediction || role == Role::stream_correction || role == Role::pooled_dense || role == Role::pooled_dense_bias || role == Role::pooled_dense_2 || role == Role::pooled_dense_2_bias;
 }
 
 /// What is added, or multiplied by, around 0.
 bool is_recurrent_offset(Role role) {
   return role == Role::delta_convolution || role == Role::delta_decay_bias || role == Role::state_convolution || role == Role::state_convolution_bias ||
          role == Role::state_decay_bias || role == Role::short_convolution || role == Role::channel_q_convolution || role == Role::channel_k_convolution ||
-         role == Role::channel_v_convolution || role == Role::channel_decay_bias;
+         role == Role::channel_v_convolution || role == Role::channel_decay_bias || role == Role::ngram_convolution;
 }
 
 }  // namespace
@@ -191,7 +213,7 @@ void TinyModel::add(Random& random, const RoleInfo& info, const TensorId& id) {
   t.gguf_shape = stored_shape(id, sizes, Container::gguf);
   if (info.by_heads) t.heads = heads;
   if (info.by_streams) t.heads = sizes.streams - 1;
-  for (std::int64_t i = 0; info.by_streams && i < sizes.streams - 1; ++i) t.pieces.push_back(name_from(key->fused.pieces, {id.role, id.layer, i}));
+  t.pieces = names_of_pieces(sizes, id);
   if (info.role == Role::per_layer_embedding) t.rows_put_in = vocab - rows;
   if (!key->fused.name.empty() && (sees || !key->fused.only_read)) t.fused_name = name_in(sizes, key->fused.name, id), t.fused = key->fused;
   if (!info.is_of_expert() && !info.by_heads) t.groups = key->fused.by_groups ? sizes.kv_heads_of(id.layer) : key->fused.by_key_heads ? sizes.recurrent.key_heads : 1;
@@ -277,12 +299,23 @@ void TinyModel::set_full_layers(std::vector<LayerSpec>& specs) {
 /// Several residual streams; the last layers read the keys of others, gates of some are sparse, and a few tokens have no per-layer embedding.
 void TinyModel::set_streams(std::vector<LayerSpec>& specs) {
   if (arch->find(Field::streams) == nullptr) return;
+  if (arch->find(Field::stream_rank) != nullptr) {
+    sizes.streams = streams, sizes.stream_rank = stream_rank;
+    return set_ngrams(specs);
+  }
   sizes.streams = streams, sizes.active_stream = active_stream, sizes.laurel_rank = laurel_rank;
   sizes.per_layer_dim = per_layer_dim, sizes.per_layer_vocab = vocab - 3;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (sparse_layers > 0 ? static_cast<std::int64_t>(i) < sparse_layers : i % 2 == 0) specs[i].gate_cutoff = gate_cutoff;
   }
   for (auto i = static_cast<std::size_t>(first_shared); i < specs.size(); ++i) specs[i].kv_layer = first_shared - (specs[i].window > 0 ? 2 : 1);
+}
+
+/// The second layer reads n-grams of up to three tokens, by two heads each.
+void TinyModel::set_ngrams(std::vector<LayerSpec>& specs) {
+  if (!reads_ngrams || arch->find(Role::ngram_embedding) == nullptr) return;
+  specs[1].reads_ngrams = true;
+  sizes.ngrams = {.tokens = 3, .heads = 2, .width = dim / 4, .rows = 64, .parts = 4, .taps = 4, .end = 18, .image = 4, .multipliers = {1099511627791, 7, 144115188075855873}, .offsets = {0, 11, 24, 41}, .sizes = {11, 13, 17, 19}};
 }
 
 /// Of four layers the second has no attention, the third neither half, and the fourth other sizes.
@@ -349,7 +382,7 @@ TinyModel& TinyModel::make() {
   Random random(seed);
   sizes = {};
   sizes.arch = arch;
-  if (arch->find(Field::streams) != nullptr) dim = round_up<std::int64_t>(dim, panel_rows);
+  if (arch->find(Field::streams) != nullptr && arch->find(Field::stream_rank) == nullptr) dim = round_up<std::int64_t>(dim, panel_rows);
   if (arch->drops_halves) ffn = round_up<std::int64_t>(ffn, 256);  // which factors of dim can say
   if (!arch->latent && arch->find(Field::heads) != nullptr && arch->find(Field::head_dim) == nullptr) head_dim = dim / heads;
   sizes.has_head = arch->find(Role::head) != nullptr && labels == 0;
@@ -368,12 +401,13 @@ TinyModel& TinyModel::make() {
   }
   const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || (arch->find(Field::rope_dim) != nullptr && !arch->find(Field::rope_dim)->hf.empty()));
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
-  if (arch->find(Field::index_used) != nullptr) sizes.index = {.heads = 3, .dim = 64, .used = index_used, .context = context}, sizes.context = std::min(context, index_used);
+  if (arch->find(Field::index_used) != nullptr) sizes.index = {.heads = 3, .dim = 64, .used = index_used, .block = arch->find(Field::index_block) != nullptr ? 4 : 1, .context = context}, sizes.context = std::min(context, index_used);
   if (arch->find(Field::expert_latent) != nullptr) sizes.expert_latent = expert_latent;
   if (arch->single_group) key_heads = 1;
   sizes.has_rope = !arch->learns_positions() && (!arch->says_rope || turned);
   sizes.router = arch->router;
   sizes.gate = arch->gate;
+  sizes.sigmoid_delta = !arch->delta_gate_key.empty();
   const auto scale = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 1.0; };
   const auto cap = [&](Field field, double value) { return arch->find(field) != nullptr ? value : 0.0; };
   sizes.scales = {.embedding = arch->scales_embedding ? std::sqrt(static_cast<double>(dim)) : scale(Field::embedding_scale, 1.5), .residual = scale(Field::residual_scale, 0.75),
@@ -450,6 +484,11 @@ TinyModel& TinyModel::make() {
   if (arch->pads_positions) config["max_position_embeddings"] = context + arch->position_offset;
   if (labels > 0) config["architectures"] = {arch->class_of_classifier()};
   if (labels > 0 && pooling) config["classifier_pooling"] = std::string(name_of(*pooling));
+  if (sizes.sigmoid_delta) config[std::string(arch->delta_gate_key)] = "sigmoid";
+  detail::write_ngrams(sizes, config);
+  // Folders have them as tensors, which hold where this says something else.
+  for (const char* own : {"ngram_multipliers", "ngram_offsets", "ngram_sizes", "ngram_rows"}) config[own] = nullptr;
+  if (sizes.ngrams.exist()) config["ngram_vocab_size_base"] = 10, config["make_ngram_vocab_size_divisible_by"] = 64;
   detail::write_layer_kinds(sizes, config);
   if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
   if (sizes.rope.scaling == nn::RopeScaling::yarn) {
@@ -623,11 +662,14 @@ void TinyModel::write_folder(const std::filesystem::path& folder, const std::str
   std::erase_if(all, [](const TinyTensor& t) { return module_of(t.name).has_value(); });
   write_modules(folder, behind);
   for (const TinyTensor& t : all) announced.push_back({t.name, type, t.shape});
+  const auto wholes = detail::ngram_tensors(sizes);
+  for (const auto& [name, numbers] : wholes) announced.push_back({name, "I64", {std::ssize(numbers)}});
   SafetensorsWriter writer(folder / "model.safetensors", announced, {{"format", "pt"}});
   for (const TinyTensor& t : all) {
     const std::string bytes = bytes_of(t.values, type);
     writer.write(std::as_bytes(std::span(bytes)));
   }
+  for (const auto& [name, numbers] : wholes) writer.write(std::as_bytes(std::span(numbers)));
   writer.commit();
 }
 
@@ -728,6 +770,20 @@ GgufBuilder TinyModel::gguf() const {
     b.key(message(name, ".rope.scaling.type"), "yarn").key(message(name, ".rope.scaling.factor"), static_cast<float>(sizes.rope.factor));
     b.key(message(name, ".rope.scaling.original_context_length"), static_cast<std::uint32_t>(sizes.rope.original_context));
     if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), arch->latent ? 0.1F : 1.0F);
+  }
+  if (arch->find(Field::index_block) != nullptr) {
+    std::vector<std::int32_t> blocks;
+    for (const LayerSpec& spec : sizes.specs) blocks.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(sizes.index.block) : 0);
+    b.key(message(name, ".attention.compress_ratios"), blocks);
+  }
+  if (const nn::NgramOptions& o = sizes.ngrams; o.exist()) {
+    const auto at = static_cast<std::int32_t>(std::ranges::find(sizes.specs, true, &LayerSpec::reads_ngrams) - sizes.specs.begin());
+    const auto number = [&](const char* key, std::int64_t value) { b.key(message(name, key), static_cast<std::uint32_t>(value)); };
+    b.key(message(name, ".ple.layers"), std::vector<std::int32_t>{at});
+    number(".ple.ngram_size", o.tokens), number(".ple.heads_per_ngram", o.heads), number(".ple.conv_kernel", o.taps), number(".ple.eos_token_id", o.end), number(".ple.image_token_id", o.image);
+    number(".embedding_length_per_layer_input", o.width);
+    b.key(message(name, ".ple.layer_multipliers"), o.multipliers).key(message(name, ".ple.head_offsets"), std::vector<std::uint64_t>(o.offsets.begin(), o.offsets.end()));
+    b.key(message(name, ".ple.head_vocab_sizes"), std::vector<std::uint64_t>(o.sizes.begin(), o.sizes.end()));
   }
   if (arch->says_parallel) b.key(message(name, ".use_parallel_residual"), arch->parallel);
   if (!arch->causal) b.key(message(name, ".attention.causal"), false);
@@ -910,6 +966,9 @@ reference::Transformer TinyModel::reference() const {
   r.value_scale = scales.values;
   r.per_layer_dim = sizes.per_layer_dim;
   r.streams = sizes.streams, r.active_stream = sizes.active_stream;
+  r.connects_streams = sizes.connects_streams(), r.sigmoid_delta = sizes.sigmoid_delta;
+  const nn::NgramOptions& ngrams = sizes.ngrams;
+  r.ngrams = {static_cast<std::size_t>(ngrams.tokens), static_cast<std::size_t>(ngrams.heads), ngrams.taps, static_cast<std::int32_t>(ngrams.end), ngrams.multipliers, ngrams.offsets, ngrams.sizes};
   for (const LayerSpec& spec : specs) r.locals.push_back(spec.rope == nn::LayerRope::local);
   r.temperature = sizes.temperature.scale, r.temperature_length = sizes.temperature.length, r.temperature_offset = sizes.temperature.offset;
   for (const TinyTensor& t : tensors) {

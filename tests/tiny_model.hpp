@@ -57,6 +57,8 @@ struct TinyModel {
   bool shares_values = false;  ///< keys are values in these, and no layer reads another's (Gemma 4, 31B); else half of the layers do (E2B, E4B)
   std::int64_t per_layer_dim = 12;  ///< of models without experts whose values are not their keys
   std::int64_t streams = 4, active_stream = 1, laurel_rank = 8;  ///< of architectures that have several residual streams
+  std::int64_t stream_rank = 10;   ///< of those that have hyper-connections
+  bool reads_ngrams = true;        ///< a layer of these, where they may
   std::int64_t first_shared = 5;   ///< of these: the layer from which on each reads the keys of another
   std::int64_t sparse_layers = 0;  ///< and how many, the first, have sparse gates; 0: every other
   float gate_cutoff = 0.5F;        ///< of these
@@ -127,6 +129,7 @@ struct TinyModel {
   void set_full_layers(std::vector<LayerSpec>& specs);
   void drop_halves(std::vector<LayerSpec>& specs);
   void set_streams(std::vector<LayerSpec>& specs);
+  void set_ngrams(std::vector<LayerSpec>& specs);
   void say_full_layers();
   void say_step_words();
   void say_block_configs();

@@ -1,4 +1,4 @@
-// Keys that are lent to later layers, and per-layer embeddings, outside of a pass.
+// Keys that are lent to later layers, per-layer embeddings, and those of n-grams, outside of a pass.
 #include "beside_states.hpp"
 
 #include <algorithm>
@@ -19,6 +19,29 @@ nn::SequenceState* LentKeys::of(std::int64_t layer, std::size_t sequence, bool k
   if (place == layer) state = std::make_shared<nn::SequenceState>(config_->new_layer_state("f32", layer));
   BANTAM_ASSERT(state != nullptr);
   return state.get();
+}
+
+NgramRows::NgramRows(const ModelSource& source) : source_(source) {
+  const auto& tensors = source.checkpoint().tensors();
+  if (const auto found = std::ranges::find(tensors, Role::ngram_embedding, &CheckpointTensor::role); found != tensors.end()) table_ = &*found;
+}
+
+std::span<const float> NgramRows::of(std::span<const TokenId> tokens) {
+  const nn::NgramOptions& o = source_.checkpoint().config().ngrams;
+  rows_.resize(tokens.size() * static_cast<std::size_t>(o.all_width()));
+  parallel_for(std::ssize(tokens), 16, [&](Range range) {
+    RowCodes scratch;
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(o.all_heads()));
+    for (std::int64_t t = range.begin; t < range.end; ++t) {
+      const auto before = [&](std::int64_t i) { return t < i ? TokenId{-1} : tokens[static_cast<std::size_t>(t - i)]; };
+      nn::find_ngram_rows(o, before(0), before, ids);
+      for (std::int64_t head = 0; head < o.all_heads(); ++head) {
+        const std::int64_t at = t * o.all_width() + head * o.width;
+        source_.read_row(*table_, ids[static_cast<std::size_t>(head)], std::span(rows_).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(o.width)), scratch);
+      }
+    }
+  });
+  return rows_;
 }
 
 LayerEmbeddings::LayerEmbeddings(const ModelSource& source) : source_(source) {

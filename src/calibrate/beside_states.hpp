@@ -25,6 +25,21 @@ class LentKeys {
   std::map<std::int64_t, std::vector<std::shared_ptr<nn::SequenceState>>> states_;  ///< by layer and sequence
 };
 
+/// Embeddings of the n-grams that a text's tokens end.
+class NgramRows {
+ public:
+  /// `source` outlives it.
+  explicit NgramRows(const ModelSource& source);
+
+  /// (tokens, all width) of a whole text, until the next call. Throws what reading throws.
+  [[nodiscard]] std::span<const float> of(std::span<const TokenId> tokens);
+
+ private:
+  const ModelSource& source_;
+  const CheckpointTensor* table_ = nullptr;
+  std::vector<float> rows_;
+};
+
 /// Per-layer embeddings of tokens, a layer at a time. They depend on nothing but the token: each is made once a layer.
 class LayerEmbeddings {
  public:
@@ -45,6 +60,21 @@ class LayerEmbeddings {
   std::int64_t layer_ = -1;
   std::map<TokenId, std::vector<float>> known_;  ///< of layer_
   std::vector<float> rows_;
+};
+
+/// Either of them, where half of a layer reads such; else nothing.
+class BesideEmbeddings {
+ public:
+  explicit BesideEmbeddings(const ModelSource& source) : config_(source.checkpoint().config()), of_layers_(source), of_ngrams_(source) {}
+  [[nodiscard]] std::span<const float> of(std::int64_t layer, Half half, std::span<const TokenId> tokens) {
+    if (half == Half::mixer && config_.layer(layer).reads_ngrams) return of_ngrams_.of(tokens);
+    return half == Half::end ? of_layers_.of(layer, tokens) : std::span<const float>();
+  }
+
+ private:
+  const ModelConfig& config_;
+  LayerEmbeddings of_layers_;
+  NgramRows of_ngrams_;
 };
 
 }  // namespace bantam::inline v0

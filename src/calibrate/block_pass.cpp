@@ -292,7 +292,7 @@ std::vector<nn::RoutedExpert> BlockPass::route(const LayerWeights& block, std::i
 }
 
 std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int64_t layer, bool frequency) {
-  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  const auto width = static_cast<std::size_t>(checkpoint_.config().state_dim());
   const auto visits = visits_of(route(block, layer), checkpoint_.config(), block);
   std::vector<double> worth(visits.size(), 0.0);
   for (std::size_t e = 0; e < visits.size(); ++e) {
@@ -306,7 +306,7 @@ std::vector<double> BlockPass::expert_worth(const LayerWeights& block, std::int6
       const std::vector<float> added = outputs_of_expert(*forward_, alone, layer, hidden_, some);
       for (std::size_t i = 0; i < some.size(); ++i) {
         double squares = 0;
-        for (std::size_t c = i * dim; c < (i + 1) * dim; ++c) squares += std::pow(static_cast<double>(added[c]), 2);
+        for (std::size_t c = i * width; c < (i + 1) * width; ++c) squares += std::pow(static_cast<double>(added[c]), 2);
         worth[e] += static_cast<double>(some[i].weight) * std::sqrt(squares);
       }
     }
@@ -319,7 +319,7 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
   const bool reads_all = !input_groups()[group].adds;  // what gate and up read of a token, all experts read of it
   const std::vector<ExpertInput>& inputs = reads_all ? expert.own : expert.all;
   const std::int64_t fitted = fitted_tokens();
-  const auto columns = static_cast<std::size_t>(checkpoint_.config().dim);
+  const auto width = static_cast<std::size_t>(checkpoint_.config().state_dim());
   Hessian hessian(first_of(alone, input_groups()[group])->columns());
   judges_[group].clear();
   constexpr std::size_t at_once = 512;
@@ -331,7 +331,7 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
     states.clear();
     scales.clear();
     for (; end < inputs.size() && end - begin < at_once && (inputs[end].token < fitted) == fits; ++end) {
-      const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * columns, columns);
+      const auto row = std::span(hidden_).subspan(static_cast<std::size_t>(inputs[end].token) * width, width);
       states.insert(states.end(), row.begin(), row.end());
       scales.push_back(inputs[end].scale);
     }
@@ -346,7 +346,7 @@ Hessian BlockPass::observe_expert(const LayerWeights& alone, std::int64_t layer,
       hessian.add(weighed);
       count(group, x);
     }
-    keep_judges(group, std::span(hidden_).subspan(static_cast<std::size_t>(inputs[begin].token) * columns), x);
+    keep_judges(group, std::span(hidden_).subspan(static_cast<std::size_t>(inputs[begin].token) * width), x);
     begin = end;
   }
   if (!reads_all || expert.share == 0) return hessian;

@@ -106,7 +106,7 @@ class BlockPass {
     const std::vector<float>& source = &keys == &keys_ ? source_states_ : original_source_states_;
     const std::vector<float>& inputs = &keys == &keys_ ? inputs_ : original_inputs_;
     BesideStates beside{half == Half::mixer ? keys.of(layer, sample_.number, keeps) : nullptr,
-            half == Half::end ? embeddings_.of(layer, sample_.tokens) : std::span<const float>(),
+            embeddings_.of(layer, half, sample_.tokens),
             half == Half::feed_forward && !inputs.empty() ? std::span(inputs).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim)) : std::span<const float>()};
     if (half == Half::cross && !source.empty()) beside.source = std::span(source).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim));
     return beside;
@@ -133,7 +133,7 @@ class BlockPass {
   };
   Sample sample_;                      ///< at hand
   LentKeys keys_, original_keys_;      ///< the second where the original is followed
-  LayerEmbeddings embeddings_;
+  BesideEmbeddings embeddings_;
   std::vector<float> inputs_, original_inputs_;  ///< as many as hidden states: what the layer under way read, where its router does; else empty
   std::vector<float> source_states_, original_source_states_;  ///< what an encoder made of all samples, once a decoder behind it has begun
   ResidualStreams streams_;

@@ -33,6 +33,7 @@ LayerWeights expert_alone(const LayerWeights& block, std::int64_t expert) {
   const bool shared = block.ffn_norm.empty() && !apart;  // with attention (Cohere)
   alone.ffn_norm = apart ? block.expert_norm : shared ? block.attention_norm : block.ffn_norm;
   if (!apart) alone.ffn_norm_bias = shared ? block.attention_norm_bias : block.ffn_norm_bias;
+  alone.ffn_streams = block.ffn_streams;
   alone.mlp = block.experts.experts[static_cast<std::size_t>(expert)];
   alone.experts.latent_down = block.experts.latent_down;
   alone.experts.latent_up = block.experts.latent_up;
@@ -77,11 +78,11 @@ std::vector<std::vector<ExpertVisit>> visits_of(std::span<const nn::RoutedExpert
 
 std::vector<float> outputs_of_expert(Forward& forward, const LayerWeights& alone, std::int64_t layer, std::span<const float> states,
                                      std::span<const ExpertVisit> visits) {
-  const auto dim = static_cast<std::size_t>(forward.config().dim);
+  const auto width = static_cast<std::size_t>(forward.config().state_dim());
   std::vector<float> before, scales;
   for (const ExpertVisit& visit : visits) {
     scales.push_back(visit.scale);
-    const auto row = states.subspan(visit.token * dim, dim);
+    const auto row = states.subspan(visit.token * width, width);
     before.insert(before.end(), row.begin(), row.end());
   }
   std::vector<float> outputs = before;

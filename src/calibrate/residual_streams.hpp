@@ -20,8 +20,11 @@ class ResidualStreams {
   [[nodiscard]] Tensor<float, 2> merge(std::span<const float> states) const;
 
  private:
+  [[nodiscard]] Tensor<float, 2> merge_connected(std::span<const float> states) const;
+
   const ModelConfig& config_;
   std::vector<WeightMatrix> projections_, unembeddings_;  ///< of each stream but the first, (dim, dim)
+  nn::HyperConnectionWeights head_;  ///< of streams of the other kind
 };
 
 }  // namespace bantam::inline v0

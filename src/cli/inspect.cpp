@@ -94,6 +94,7 @@ std::string kinds_text(const ModelConfig& c) {
   std::string text;
   for (const auto& [spec, count] : kinds_of(c)) {
     std::vector<std::string> parts;
+    if (spec.reads_ngrams) parts.emplace_back("n-grams");
     if (const std::string_view mixer = mixer_text(spec.mixer); !mixer.empty()) parts.emplace_back(mixer);
     else if (spec.mixer == MixerKind::none && !c.arch->single_halves) parts.emplace_back("no attention");
     if (spec.window > 0) parts.push_back(message("window of ", spec.window, " tokens"));
@@ -283,6 +284,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   if (const std::int64_t windowed = windowed_layers(c); windowed > 0 && windowed < c.layers) out += message(" in ", windowed, " of ", c.layers, " layers");
   if (c.per_layer_dim > 0) out += message(", per-layer embeddings of ", c.per_layer_dim);
   if (c.has_streams()) out += message(", ", c.streams, " residual streams");
+  if (c.ngrams.exist()) out += message(", n-grams of up to ", c.ngrams.tokens, " tokens");
   out += use_text(c);
   const bool differ = std::ranges::any_of(c.specs, [](const LayerSpec& spec) { return spec.head_dim > 0 || spec.kv_layer >= 0; });
   out += "\n" + (c.has_experts() || differ || !c.is_uniform() ? kinds_text(c) : std::string());

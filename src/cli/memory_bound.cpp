@@ -133,7 +133,8 @@ std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adap
   for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
   if (c.kv_rank > 0) widest += c.heads;
   // Several residual streams, what is made of each other at the ends, and the branch beside attention.
-  const std::int64_t streams = (c.has_streams() ? (c.streams + (c.streams - 1) * 2) * c.dim * plain : 0) + (c.laurel_rank > 0 ? (c.laurel_rank + c.dim) * plain : 0);
+  const std::int64_t streams = (c.alternates_streams() ? (c.streams + (c.streams - 1) * 2) * c.dim * plain : 0) + (c.connects_streams() ? c.streams * (c.dim * (2 * plain + rounded) + plain) + c.stream_rank * rounded : 0) +
+                               (c.ngrams.exist() ? c.streams * c.dim * 3 * plain + c.ngrams.all_width() * rounded + c.dim * plain + c.ngrams.all_heads() * (c.ngrams.width + 2) * plain : 0) + (c.laurel_rank > 0 ? (c.laurel_rank + c.dim) * plain : 0);
   return c.dim * (3 * plain + 2 * rounded) + streams + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
 }
 

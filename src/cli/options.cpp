@@ -186,7 +186,7 @@ void apply(const CommonOptions& options) {
 
 void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--mmap", options.map, "native files: use the file's own pages: loads at once; the file must stay as it is");
-  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]; tables of per-layer embeddings (Gemma 3n, 4), too");
+  add_flag(app, "--no-mmap", options.no_map, "native files: read into memory in huge pages: faster decoding [default]; tables of per-layer embeddings (Gemma 3n, 4) and n-grams (Qwen4), too");
   add_flag(app, "--direct", options.direct, "the same, read around the system's cache: large files not read lately");
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_text(app, "--memory", options.memory, "SIZE",

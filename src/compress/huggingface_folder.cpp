@@ -7,6 +7,7 @@
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 #include "model/arrangement.hpp"
+#include "model/ngram_config.hpp"
 #include "model/sentence_modules.hpp"
 
 namespace bantam::inline v0 {
@@ -34,7 +35,9 @@ std::vector<SafetensorsWriter::Announced> announce(const std::vector<NativeWrite
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const NativeWriter::Entry& entry = entries[i];
     if (module_of(entry.name)) continue;  // in a file of its own
-    if (!entry.joined.empty()) {
+    if (!entry.wholes.empty()) {
+      tensors.push_back({entry.name, "I64", {std::ssize(entry.wholes)}});
+    } else if (!entry.joined.empty()) {
       // It is whole where its last part is.
       const auto more = std::find_if(entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(), [&](const auto& other) { return other.joined == entry.joined; });
       if (more == entries.end()) tensors.push_back({entry.joined, upper((entry.format != nullptr ? *entry.format : format).name), entry.joined_shape});
@@ -229,6 +232,7 @@ void HuggingFaceFolderWriter::commit() {
     checkpoint_.tokenizer().write_folder(folder_);
     put("generation_config.json", generation_json(checkpoint_.tokenizer()));
   }
+  for (const auto& [name, numbers] : detail::ngram_tensors(checkpoint_.config())) writer_->write(std::as_bytes(std::span(numbers)));
   writer_->commit();
   complete_ = true;
 }

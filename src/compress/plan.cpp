@@ -7,6 +7,8 @@
 #include "gguf_output.hpp"
 #include "joined.hpp"
 #include "model/arrangement.hpp"
+#include "model/match_tensors.hpp"
+#include "model/ngram_config.hpp"
 #include "output.hpp"
 #include "rounding.hpp"
 
@@ -74,11 +76,11 @@ std::vector<NativeWriter::Entry> entries_of(const Checkpoint& checkpoint, const 
     entry.layer = tensor.layer;
     entry.expert = tensor.expert;
     if (!writes_folder(target)) continue;
-    if (info_of(tensor.role).by_streams) {
-      const TensorKey& key = *checkpoint.config().key_of(tensor.role, tensor.layer);
-      for (std::int64_t i = 0; i < checkpoint.config().streams - 1; ++i) entry.pieces.push_back(name_in(checkpoint.config(), key.fused.pieces, {tensor.role, tensor.layer, i}));
-    }
+    entry.pieces = names_of_pieces(checkpoint.config(), tensor);
     if (const std::optional<Joined> joined = joined_of(checkpoint.config(), tensor)) entry.joined = joined->name, entry.joined_shape = joined->shape;
+  }
+  for (auto& [name, numbers] : detail::ngram_tensors(checkpoint.config())) {
+    if (writes_folder(target)) entries.push_back({.name = std::move(name), .format = nullptr, .rows = 1, .columns = std::ssize(numbers), .wholes = std::move(numbers)});
   }
   return entries;
 }

@@ -263,7 +263,7 @@ void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Ha
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     const std::vector<TokenId>& window = windows_[i];
     const std::size_t size = window.size() * width;
-    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, true) : nullptr, half == Half::end ? embeddings_.of(layer, window) : std::span<const float>(),
+    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, true) : nullptr, embeddings_.of(layer, half, window),
                               routes_inputs ? inputs.subspan(first, size) : std::span<const float>()};
     forward_->run_half(block, layer, half, std::span(states).subspan(first, size), beside);
     first += size;
@@ -371,8 +371,9 @@ void SensitivityPass::finish() {
   const ModelConfig& config = checkpoint_.config();
   ModelWeights weights;
   for (const CheckpointTensor& tensor : checkpoint_.tensors()) {
-    if (tensor.role == Role::final_norm || tensor.role == Role::final_norm_bias || tensor.role == Role::head_bias) *vector_of(weights, tensor) = source_.load_vector(tensor);
-    if (tensor.role == Role::stream_unembedding) weights.stream_unembedding = checkpoint_.load_matrix(tensor, Reading::buffered);
+    if (tensor.role == Role::final_norm || tensor.role == Role::final_norm_bias || tensor.role == Role::head_bias || tensor.role == Role::head_streams_norm) *vector_of(weights, tensor) = source_.load_vector(tensor);
+    const bool merges = tensor.role == Role::stream_unembedding || tensor.role == Role::head_streams_down || tensor.role == Role::head_streams_up;
+    if (merges) *matrix_of(weights, tensor) = checkpoint_.load_matrix(tensor, Reading::buffered);
     if (tensor.role == (config.tied ? Role::embedding : Role::head))
       weights.head = whole_table(tensor);
   }
@@ -396,11 +397,7 @@ void SensitivityPass::finish() {
         add_divergences(variant, head, first, window.size(), base);
         continue;
       }
-      ModelWeights changed;
-      changed.final_norm = weights.final_norm;
-      changed.final_norm_bias = weights.final_norm_bias;
-      changed.head_bias = weights.head_bias;
-      changed.stream_unembedding = weights.stream_unembedding;
+      ModelWeights changed = weights;
       changed.head = variant.head;
       Forward other(config, changed, 1, 0);
       add_divergences(variant, other, first, window.size(), base);

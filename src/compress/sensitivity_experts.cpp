@@ -17,7 +17,7 @@ void SensitivityPass::measure_experts(const LayerWeights& block, std::int64_t la
   std::vector<nn::RoutedExpert> routed_windows;
   std::span<float> rest(attended);
   for (const std::vector<TokenId>& window : windows_) {
-    const std::size_t size = window.size() * static_cast<std::size_t>(config.dim);
+    const std::size_t size = window.size() * static_cast<std::size_t>(config.state_dim());
     const std::span<const float> inputs = config.arch->routes_inputs ? std::span<const float>(base_).subspan(base_.size() - rest.size(), size) : std::span<const float>();
     forward_->run_to(block, layer, group_of(Role::up), rest.first(size), {.layer_inputs = inputs});
     const std::span<const nn::RoutedExpert> some = forward_->route(block);
@@ -87,7 +87,7 @@ void SensitivityPass::measure_expert(ExpertsUnit& unit, const LayerWeights& alon
     members.push_back({tensor, MatrixParts(*matrix_of(alone, mlp_role_of(tensor->role)), moments)});
     unit.size += members.back().parts.whole().size;
   }
-  const auto dim = static_cast<std::size_t>(checkpoint_.config().dim);
+  const auto width = static_cast<std::size_t>(checkpoint_.config().state_dim());
   for (std::size_t f = 0; f < unit.lost.size(); ++f) {
     const FormatInfo& format = *results_[unit.result].formats[f].format;
     LayerWeights changed = alone;
@@ -107,8 +107,8 @@ void SensitivityPass::measure_expert(ExpertsUnit& unit, const LayerWeights& alon
     if (stays || visits.empty() || !unit.runs[f]) continue;
     const std::vector<float> made = outputs_of_expert(*forward_, changed, layer, attended, visits);
     for (std::size_t i = 0; i < visits.size(); ++i) {
-      float* states = unit.variants[f].states.data() + visits[i].token * dim;
-      for (std::size_t c = 0; c < dim; ++c) states[c] += visits[i].weight * (made[i * dim + c] - outputs[i * dim + c]);
+      float* states = unit.variants[f].states.data() + visits[i].token * width;
+      for (std::size_t c = 0; c < width; ++c) states[c] += visits[i].weight * (made[i * width + c] - outputs[i * width + c]);
     }
   }
 }

@@ -87,7 +87,7 @@ class SensitivityPass {
   std::vector<std::vector<TokenId>> windows_;
   std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, ModelConfig::state_dim())
   LentKeys keys_;            ///< of the unchanged model
-  LayerEmbeddings embeddings_;
+  BesideEmbeddings embeddings_;
   ResidualStreams streams_;
   std::vector<Variant> variants_;
   ModelWeights none_;

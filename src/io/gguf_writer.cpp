@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::size_t alignment = gguf_alignment;
 constexpr std::size_t longest_tensor_name = 63;
 
-enum Kind : std::uint32_t { kind_u8 = 0, kind_u32 = 4, kind_i32 = 5, kind_f32 = 6, kind_bool = 7, kind_string = 8, kind_array = 9 };
+enum Kind : std::uint32_t { kind_u8 = 0, kind_u32 = 4, kind_i32 = 5, kind_f32 = 6, kind_bool = 7, kind_string = 8, kind_array = 9, kind_u64 = 10 };
 
 const detail::GgmlType& type_of(std::string_view name, const std::string& place) {
   for (const detail::GgmlType& type : detail::ggml_types) {
@@ -91,6 +91,11 @@ void GgufWriter::key(std::string_view name, std::span<const float> values) {
 void GgufWriter::key(std::string_view name, std::span<const std::int32_t> values) {
   put_array(name, kind_i32, values.size());
   for (const std::int32_t value : values) put(value);
+}
+
+void GgufWriter::key(std::string_view name, std::span<const std::uint64_t> values) {
+  put_array(name, kind_u64, values.size());
+  for (const std::uint64_t value : values) put(value);
 }
 
 void GgufWriter::key(std::string_view name, std::span<const std::uint8_t> values) {

@@ -66,6 +66,7 @@ Arrangement arrangement_of(const TensorId& id, const ModelConfig& config, Contai
     case Role::state_convolution: return {.columns = by_channels(sizes.taps, sizes.channels, {})};
     case Role::state_decay: return {.is_log = !gguf};
     case Role::short_convolution: return {.columns = by_channels(sizes.taps, config.dim, {})};
+    case Role::ngram_convolution: return {.columns = by_channels(config.ngrams.taps, config.streams * config.dim, {})};
     default: break;
   }
   const std::int64_t heads = gguf && config.arch->gguf_pairs != config.arch->pairs ? rope_heads_of(id.role, id.layer, config) : 0;
@@ -79,11 +80,15 @@ std::vector<std::int64_t> stored_shape(const TensorId& id, const ModelConfig& co
   if (container == Container::native) return {};
   const bool gguf = container == Container::gguf;
   const nn::RecurrentLayer& sizes = config.recurrent;
-  const auto convolution = [&](std::int64_t channels) { return gguf ? Order{channels, sizes.taps} : Order{channels, 1, sizes.taps}; };
+  const auto of_taps = [&](std::int64_t channels, std::int64_t taps) { return gguf ? Order{channels, taps} : Order{channels, 1, taps}; };
+  const auto convolution = [&](std::int64_t channels) { return of_taps(channels, sizes.taps); };
   switch (id.role) {
     case Role::delta_convolution:
     case Role::state_convolution: return convolution(sizes.channels);
     case Role::short_convolution: return convolution(config.dim);
+    case Role::ngram_convolution: return of_taps(config.streams * config.dim, config.ngrams.taps);
+    case Role::mixer_streams_inject:
+    case Role::ffn_streams_inject: return Order{config.streams, config.streams * config.dim};
     // The channels' axis of one is in both.
     case Role::channel_q_convolution:
     case Role::channel_k_convolution:

@@ -11,6 +11,7 @@
 #include "language_part.hpp"
 #include "match_tensors.hpp"
 #include "metadata.hpp"
+#include "ngram_config.hpp"
 #include "io/config_text.hpp"
 #include "packed/family.hpp"
 #include "sentence_modules.hpp"
@@ -66,6 +67,7 @@ Checkpoint Checkpoint::open_folder(const std::filesystem::path& path, const Open
   LanguagePart part = language_part(SafetensorsFile::open_folder(path), *c.config_.arch);
   c.source_ = with_modules(by_own_names(std::move(part.tensors), *c.config_.arch), modules);
   c.left_out_ = std::move(part.left_out);
+  detail::read_ngram_tensors(*c.source_, path.string(), c.config_);
   c.tokenizer_ = Tokenizer::from_folder(path);
   if (c.config_.tied && has_own_head(*c.source_, *c.config_.arch)) c.config_.tied = false;
   c.find_tensors(open_packed_family(path, options).get());

@@ -43,6 +43,7 @@ Checkpoint Checkpoint::in_memory(const Checkpoint& like, const ModelConfig& conf
   c.file_bytes_ = weights ? weights->matrix_bytes : 0;
   for (const CheckpointTensor& tensor : like.tensors_) {
     if (tensor.role == Role::rope_divisors) continue;  // the config has them
+    if (tensor.layer < 0 && !is_in_layer(tensor.role, -1, config)) continue;  // a layer that is no longer there read it
     // The layer that drafts is behind the others, here as there.
     const std::int64_t found = std::ranges::find(layers, tensor.layer) - layers.begin();
     if (tensor.is_drafting ? config.drafting.empty() : tensor.layer >= 0 && found == config.layers) continue;

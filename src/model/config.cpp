@@ -7,6 +7,7 @@
 #include "bantam/core/error.hpp"
 #include "bantam/nn/kv_state.hpp"
 #include "bantam/nn/source_state.hpp"
+#include "bantam/nn/token_history.hpp"
 
 namespace bantam::inline v0 {
 
@@ -75,6 +76,7 @@ void ModelConfig::set_layers(std::vector<LayerSpec> of_layers) {
   router.experts = most(&LayerSpec::experts);
   layers = static_cast<std::int64_t>(of_layers.size());
   encoder_layers = std::ranges::count_if(of_layers, &LayerSpec::encodes);
+  if (std::ranges::none_of(of_layers, &LayerSpec::reads_ngrams)) ngrams = {};
   specs = std::move(of_layers);
 }
 
@@ -137,12 +139,16 @@ nn::SequenceState ModelConfig::new_state(std::string_view kv, std::span<const La
   const auto none_attends = std::ranges::none_of(of_layers, [](const LayerSpec& spec) { return attends(spec.mixer); });
   // A state counts its tokens, even where no layer of those asked for keeps anything.
   const bool any_recurs = std::ranges::any_of(of_layers, [](const LayerSpec& spec) { return recurs(spec.mixer); });
+  // Behind what layers keep: the tokens that n-grams end in, and what was made of them.
+  const bool any_reads = std::ranges::any_of(of_layers, &LayerSpec::reads_ngrams);
   if (!none_attends) blocks.push_back(std::make_unique<nn::KvState>(nn::KvCache(kv_shape(of_layers), kv)));
-  if (any_recurs || none_attends) {
+  if (any_recurs || none_attends || any_reads) {
     std::vector<nn::RecurrentLayer> layers;
     for (const LayerSpec& spec : of_layers) layers.push_back(recurs(spec.mixer) ? recurrent : nn::RecurrentLayer{});
+    if (any_reads) layers.push_back({.channels = streams * dim, .taps = ngrams.reach() + 1});
     blocks.push_back(std::make_unique<nn::RecurrentState>(std::move(layers)));
   }
+  if (any_reads) blocks.push_back(std::make_unique<nn::TokenHistory>());
   if (std::ranges::any_of(of_layers, &LayerSpec::encodes)) blocks.push_back(std::make_unique<nn::SourceState>(nn::KvCache(kv_shape(of_layers), kv)));
   return nn::SequenceState(std::move(blocks));
 }
@@ -183,6 +189,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::per_layer_dim: return c.per_layer_dim;
     case Field::per_layer_vocab: return c.per_layer_dim > 0 ? FieldValue(c.per_layer_tokens()) : FieldValue();
     case Field::streams: return unless(0, c.streams);
+    case Field::stream_rank: return unless(0, c.stream_rank);
     case Field::active_stream: return c.active_stream;
     case Field::laurel_rank: return unless(0, c.laurel_rank);
     case Field::head_dim: return c.head_dim;
@@ -197,6 +204,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
     case Field::index_heads: return unless(0, c.index.heads);
     case Field::index_dim: return unless(0, c.index.dim);
     case Field::index_used: return unless(0, c.index.used);
+    case Field::index_block: return c.index.block;
     case Field::norm_eps: return c.norm_eps;
     case Field::rope_base: return c.rope.base;
     case Field::local_rope_base: return c.local_rope ? FieldValue(c.local_rope->base) : FieldValue();

@@ -11,6 +11,7 @@
 #include "config_words.hpp"
 #include "model/gate_sparsity.hpp"
 #include "model/gguf_architecture.hpp"
+#include "model/ngram_config.hpp"
 #include "model/recurrent_config.hpp"
 #include "text/utf8.hpp"
 
@@ -183,6 +184,18 @@ void read_limits(const GgufFile& file, const std::string& prefix, ModelConfig& c
   }
 }
 
+/// How many neighboring tokens an indexer chooses together. Files without such numbers have layers that see everything.
+void read_index_blocks(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  if (c.arch->find(Field::index_block) == nullptr) return;
+  const std::string key = message(prefix, index_blocks_key);
+  const std::vector<std::int64_t>* const list = file.value(key) != nullptr ? file.integers(key) : nullptr;
+  c.index.block = list != nullptr && !list->empty() ? *std::ranges::max_element(*list) : 0;
+  if (c.index.block < 0 || c.index.block > c.index.used) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected up to ", c.index.used, " tokens, found ", c.index.block);
+  if (c.index.block > 0) return;
+  c.index.block = 1;
+  c.context = c.index.used = c.index.context;
+}
+
 /// How rope is stretched over longer texts.
 void read_scaling(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
   const std::string place = file.path().string();
@@ -279,6 +292,9 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   if (arch.find(Field::decay_bound) != nullptr && !file.boolean(prefix + "kda.safe_gate").value_or(true)) fail(Errc::unsupported, place, ": ", prefix, "kda.safe_gate: expected true, found false");
   if (arch.limits_gates()) read_limits(file, prefix, c);
   detail::read_gate_sparsity(file, prefix, c);
+  c.sigmoid_delta = !arch.delta_gate_key.empty();
+  read_index_blocks(file, prefix, c);
+  detail::read_ngrams(file, prefix, c);
   read_use(file, prefix, c);
   read_pooled_layers(file, prefix, c);
   if (arch.says_rope) c.has_rope = file.boolean(prefix + "rope.scaling.finetuned").value_or(true);

@@ -15,6 +15,7 @@
 #include "model/config_rope.hpp"
 #include "model/config_words.hpp"
 #include "model/gate_sparsity.hpp"
+#include "model/ngram_config.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/step_config.hpp"
 #include "text/json.hpp"
@@ -45,6 +46,14 @@ void read_router(const Json& json, const std::string& place, ModelConfig& c) {
   const std::string score = text_at(json, c.arch->score_key, place, "softmax");
   if (score != "softmax" && score != "sigmoid") fail(Errc::unsupported, place, ": ", c.arch->score_key, ": expected softmax or sigmoid, found ", printable(score));
   c.router.score = score == "softmax" ? nn::RouterScore::softmax_of_chosen : nn::RouterScore::sigmoid;
+}
+
+/// What gates the outputs of delta nets; where nothing is said, what gates MLPs.
+void read_delta_gate(const Json& json, const std::string& place, ModelConfig& c) {
+  if (c.arch->delta_gate_key.empty()) return;
+  const std::string gate = text_at(json, c.arch->delta_gate_key, place, "silu");
+  if (gate != "sigmoid" && gate != "silu") fail(Errc::unsupported, place, ": ", c.arch->delta_gate_key, ": expected sigmoid or silu, found ", printable(gate));
+  c.sigmoid_delta = gate == "sigmoid";
 }
 
 /// Positions that are learned, counted from a later one or not turned at all.
@@ -182,6 +191,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   }
   read_router(json, place, c);
   read_gate(json, place, c);
+  read_delta_gate(json, place, c);
   refuse_others(json, place, c);
   c.tied = flag_at(json, "tie_word_embeddings", place, flag_at(whole, "tie_word_embeddings", file, arch.default_tied));
   c.scales_tied_logits = flag_at(json, "scale_decoder_outputs", place, arch.scales_tied_logits);
@@ -199,6 +209,7 @@ ModelConfig from_json(const Json& whole, const std::string& file) {
   if (arch.temperature.scale > 0) c.temperature = read_temperature(json, place, arch.temperature);
   read_limits(json, place, c);
   read_gate_sparsity(json, place, c);
+  read_ngrams(json, whole, place, c);
   check_sparse_layers(json, place, c);
   check_router(c.router, place);
   check_rope(c.rope, place);

@@ -7,6 +7,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/nn/blocks/altup.hpp"
+#include "bantam/nn/blocks/hyper_connections.hpp"
 #include "model/config_source.hpp"
 #include "model/recurrent_config.hpp"
 
@@ -153,6 +154,14 @@ void read_layers(const Source& source, ModelConfig& c) {
   read_recurrent(source, c);
 }
 
+/// The indexer of sparse attention.
+void read_index(const Source& source, ModelConfig& c) {
+  if (c.arch->find(Field::index_used) == nullptr) return;
+  c.index = {.heads = require_extent(source, Field::index_heads), .dim = require_extent(source, Field::index_dim), .used = require_extent(source, Field::index_used),
+             .block = extent_or(source, Field::index_block, 1)};
+  if (c.index.heads > 1 << 16 || c.index.dim > 1 << 16) fail(Errc::corrupt, source.place, ": ", source.key(Field::index_heads), ": expected up to 65536 heads of up to 65536, found ", c.index.heads, " of ", c.index.dim);
+}
+
 /// Ranks and sizes of latent attention.
 void read_latent(const Source& source, ModelConfig& c) {
   c.q_rank = count_of(source, Field::q_rank);
@@ -165,10 +174,6 @@ void read_latent(const Source& source, ModelConfig& c) {
   c.value_dim = require_extent(source, source.number(Field::value_dim) ? Field::value_dim : Field::latent_value_dim);
   if (c.rope.dim >= c.head_dim || c.rope.dim % 2 != 0) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size below the head's ", c.head_dim, ", found ", c.rope.dim);
-  }
-  if (c.arch->find(Field::index_used) != nullptr) {
-    c.index = {.heads = require_extent(source, Field::index_heads), .dim = require_extent(source, Field::index_dim), .used = require_extent(source, Field::index_used)};
-    if (c.index.heads > 1 << 16 || c.index.dim > 1 << 16) fail(Errc::corrupt, source.place, ": ", source.key(Field::index_heads), ": expected up to 65536 heads of up to 65536, found ", c.index.heads, " of ", c.index.dim);
   }
   for (const auto& [field, size] : {std::pair{Field::kv_rank, c.kv_rank}, {Field::value_dim, c.value_dim}}) {
     if (size % panel_rows != 0 || size > 1 << 16) {
@@ -207,9 +212,15 @@ void read_streams(const Source& source, ModelConfig& c) {
   if (c.arch->find(Field::laurel_rank) != nullptr) c.laurel_rank = extent_or(source, Field::laurel_rank, usual(Field::laurel_rank));
   if (c.arch->find(Field::streams) == nullptr) return;
   c.streams = extent_or(source, Field::streams, usual(Field::streams));
+  static_assert(nn::HyperConnectionOptions::most_streams == nn::AltUpOptions::most_streams);
+  if (c.arch->find(Field::stream_rank) != nullptr) {
+    c.stream_rank = extent_or(source, Field::stream_rank, usual(Field::stream_rank));
+    if (c.stream_rank > 1 << 16) fail(Errc::corrupt, source.place, ": ", source.key(Field::stream_rank), ": expected at most 65536, found ", c.stream_rank);
+  }
   c.active_stream = count_of(source, Field::active_stream);
   constexpr std::int64_t most = nn::AltUpOptions::most_streams;
   if (c.streams < 2 || c.streams > most) fail(Errc::unsupported, source.place, ": ", source.key(Field::streams), ": expected 2 to ", most, ", found ", c.streams);
+  if (c.connects_streams()) return;
   if (c.active_stream >= c.streams) fail(Errc::corrupt, source.place, ": ", source.key(Field::active_stream), ": expected one of ", c.streams, ", found ", c.active_stream);
   if (c.dim % panel_rows != 0) fail(Errc::unsupported, source.place, ": ", source.key(Field::dim), ": expected a multiple of ", panel_rows, " where there are several residual streams, found ", c.dim);
   if (c.per_layer_dim == 0) fail(Errc::unsupported, source.place, ": ", source.key(Field::per_layer_dim), ": expected at least 1 where there are several residual streams, found 0");
@@ -324,6 +335,7 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
     fail(Errc::corrupt, source.place, ": ", source.key(Field::rope_dim), ": expected an even size up to the head's ", c.head_dim, ", found ", c.rope.dim);
   }
   c.rope.original_context = c.context;
+  read_index(source, c);
   if (c.index.used > 0) c.index.context = std::exchange(c.context, std::min(c.context, c.index.used));
   read_scales(source, c);
   return c;

@@ -65,6 +65,9 @@ inline constexpr std::pair<std::string_view, LabelUse> problem_types[] = {
 /// What gates of a layer stay below, in the order of ArchSpec::limit_keys, and where GGUF files list it behind the architecture's name.
 inline constexpr std::pair<float LayerSpec::*, std::string_view> gate_limits[] = {{&LayerSpec::expert_limit, "swiglu_clamp_exp"}, {&LayerSpec::mlp_limit, "swiglu_clamp_shexp"}};
 
+/// GGUF's list of how many neighboring tokens an indexer chooses together, behind the architecture's name; 0 of layers without one.
+inline constexpr std::string_view index_blocks_key = "attention.compress_ratios";
+
 /// Where config.json says how many tokens a window has.
 [[nodiscard]] inline std::string_view window_key(const ArchSpec& arch) noexcept {
   const ConfigKey* key = arch.find(Field::window);

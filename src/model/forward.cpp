@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "bantam/nn/kv_state.hpp"
+#include "bantam/nn/token_history.hpp"
 #include "make_mixer.hpp"
 
 namespace bantam::inline v0 {
@@ -64,10 +65,12 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, std::in
 
 Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const BlockSource* blocks, std::int64_t context_tokens, int threads)
     : config_(config), weights_(weights), resident_(weights), blocks_(blocks != nullptr ? *blocks : resident_), served_(static_cast<std::size_t>(config.layers)), kernels_(kernels_in_use()),
-      team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate), config.norm_eps) {
+      team_(threads), embedding_(weights.embedding, blocks_.table(Role::embedding)), per_layer_embedding_(weights.per_layer_embedding, blocks_.table(Role::per_layer_embedding)),
+      ngram_embedding_(weights.ngram_embedding, blocks_.table(Role::ngram_embedding)), mlp_(kernels_, config.gate, static_cast<float>(config.scales.gate), config.norm_eps) {
   check_positions(config, context_tokens, "context");
-  if (const WeightMatrix& table = weights.per_layer_embedding; table.rows() > 0 && table.empty() && blocks_.table(Role::per_layer_embedding) == nullptr) {
-    fail(Errc::invalid_argument, "weights: expected the table of per-layer embeddings in memory (WeightMemory::huge_pages), found it in the model's file");
+  for (const auto& [role, table] : {std::pair{Role::per_layer_embedding, &weights.per_layer_embedding}, {Role::ngram_embedding, &weights.ngram_embedding}}) {
+    const bool is_there = table->rows() == 0 || !table->empty() || blocks_.table(role) != nullptr;
+    if (!is_there) fail(Errc::invalid_argument, "weights: expected the table of ", role == Role::ngram_embedding ? "n-grams" : "per-layer embeddings", " in memory (WeightMemory::huge_pages), found it in the model's file");
   }
   make_mixers(context_tokens);
   if (config.has_source()) cross_.emplace(kernels_, cross_shape(config), team_.size());
@@ -77,7 +80,9 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
     if (keeps) key_places_.push_back(config.kv_place(i));
   }
   if (config.per_layer_dim > 0) per_layer_.emplace(kernels_, per_layer_options(config), team_.size());
-  if (config.has_streams()) streams_.emplace(kernels_, altup_options(config)).serve(weights.stream_projection, weights.stream_unembedding);
+  if (config.alternates_streams()) streams_.emplace(kernels_, altup_options(config)).serve(weights.stream_projection, weights.stream_unembedding);
+  if (config.connects_streams()) connections_.emplace(kernels_, connection_options(config)).serve(weights.head_streams_down, weights.head_streams_up);
+  if (config.ngrams.exist()) ngrams_.emplace(kernels_, config.ngrams, connection_options(config));
   if (config.laurel_rank > 0) laurel_.emplace(kernels_);
   if (!weights.per_layer_projection.empty()) normed_.serve(kernels_, weights.per_layer_projection);
   if (config.has_experts()) experts_.emplace(kernels_, config.router, config.gate, team_.size());
@@ -110,6 +115,8 @@ void Forward::make_mixers(std::int64_t context_tokens) {
 void Forward::serve(const LayerWeights& w, std::int64_t index) {
   if (nn::Mixer* mixer = mixer_of(index)) mixer->serve(w, normed_);
   if (cross_) cross_->serve(w.cross, normed_, source_);
+  if (connections_) connections_->serve(w.mixer_streams.down, w.mixer_streams.up), connections_->serve(w.ffn_streams.down, w.ffn_streams.up);
+  if (ngrams_) ngrams_->serve(w.ngram);
   if (is_latent_expert(w)) return latent_expert_->serve(w.experts, w.mlp, normed_);
   mlp_.serve(w.mlp, normed_);
   if (!w.experts.experts.empty()) experts_->serve(w.experts);
@@ -136,6 +143,7 @@ void Forward::resize(std::int64_t tokens) {
   residual_.ensure(static_cast<std::size_t>(tokens * c.dim));
   branch_.resize(tokens, c.dim);
   if (streams_) streams_->resize(tokens);
+  if (connections_) connections_->resize(tokens);
   if (laurel_) laurel_->resize(tokens, c.laurel_rank);
   if (c.arch->parallel || laurel_ || c.arch->find(Role::expert_norm) != nullptr) beside_.resize(tokens, c.dim);
   if (c.arch->find(Role::router_scale) != nullptr || c.arch->routes_inputs) routed_.resize(tokens, c.dim);
@@ -156,6 +164,7 @@ void Forward::plan() {
     if (mixer) mixer->plan(std::ssize(rows_), sequences_);
   }
   if (cross_ && stack_ == Stack::decoder) cross_->plan(std::ssize(rows_), sequences_);
+  if (ngrams_) ngrams_->plan(std::ssize(rows_), sequences_);
 }
 
 /// Begins a pass of nothing.
@@ -320,6 +329,24 @@ void Forward::look_up() {
   const auto id_of = [&](std::int64_t t) { return inputs_[static_cast<std::size_t>(t)].id; };
   embedding_.read(std::ssize(rows_), id_of);
   if (per_layer_) per_layer_embedding_.read(std::ssize(rows_), [&](std::int64_t t) { return config_.per_layer_row(id_of(t)); });
+  if (ngrams_) look_up_ngrams();
+}
+
+/// The same of the n-grams that end in each row's token.
+void Forward::look_up_ngrams() {
+  const nn::NgramOptions& o = config_.ngrams;
+  const auto heads = static_cast<std::size_t>(o.all_heads());
+  ngram_ids_.resize(rows_.size() * heads);
+  for (const nn::PassSequence& s : sequences_) {
+    auto& tokens = *s.state->find<nn::TokenHistory>();
+    for (std::int64_t i = 0; i < s.tokens; ++i) {
+      const RowInput& input = inputs_[static_cast<std::size_t>(s.row + i)];
+      tokens.set(s.position + i, input.embedding != nullptr ? static_cast<TokenId>(o.stand_in()) : input.id);
+      nn::find_ngram_rows(o, tokens.at(s.position + i), [&](std::int64_t before) { return tokens.at(s.position + i - before); },
+                          std::span(ngram_ids_).subspan(static_cast<std::size_t>(s.row + i) * heads, heads));
+    }
+  }
+  ngram_embedding_.read(std::ssize(ngram_ids_), [&](std::int64_t i) { return ngram_ids_[static_cast<std::size_t>(i)]; });
 }
 
 }  // namespace bantam::inline v0

@@ -29,6 +29,11 @@ void Forward::embed(Team& team) noexcept {
       }
       const std::span scratch(position_rows_[static_cast<std::size_t>(worker)].data(), weights_.position_embedding.empty() ? 0 : row.size());
       place_embedding(kernels_, config_, weights_, stack_, rows_[static_cast<std::size_t>(t)].position, input.type, row, scratch, codes);
+      if (connections_) connections_->spread(t, row.data());
+      for (std::int64_t head = 0; ngrams_ && head < config_.ngrams.all_heads(); ++head) {
+        const std::int64_t place = t * config_.ngrams.all_heads() + head, width = config_.ngrams.width;
+        ngram_embedding_.copy(place, ngram_ids_[static_cast<std::size_t>(place)], {ngrams_->embedding(t) + head * width, static_cast<std::size_t>(width)}, codes);
+      }
     }
     find_angles(part);
   });
@@ -72,7 +77,11 @@ void Forward::settle(std::int64_t row) noexcept {
     if (p.scale != 1) {
       for (std::int64_t c = 0; c < config_.dim; ++c) more[c] *= p.scale;
     }
-    kernels_.add(x, more, config_.dim);
+    if (connections_) {
+      connections_->write(row, more);
+    } else {
+      kernels_.add(x, more, config_.dim);
+    }
     if (!p.norm.empty() && config_.arch->norms_sums) normalize_row(kernels_, config_, x, p.norm, p.bias, x);
   }
   if (pending_scale_ == 1) return;
@@ -83,6 +92,10 @@ void Forward::settle(std::int64_t row) noexcept {
 void Forward::take_in(std::span<const float> hidden) noexcept {
   const std::int64_t dim = config_.dim, width = config_.state_dim(), tokens = std::ssize(hidden) / width;
   for (std::int64_t t = 0; t < tokens; ++t) {
+    if (connections_) {
+      std::copy_n(hidden.data() + t * width, width, connections_->row(t));
+      continue;
+    }
     std::copy_n(hidden.data() + t * width, dim, residual_.data() + t * dim);
     if (streams_) std::copy_n(hidden.data() + t * width + dim, width - dim, streams_->row(t));
   }
@@ -94,6 +107,10 @@ void Forward::settle_in(std::span<float> hidden) noexcept {
   pass_on(team_).for_rows(Work::norms, [&](Range part, int) {
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       settle(t);
+      if (connections_) {
+        std::copy_n(connections_->row(t), width, hidden.data() + t * width);
+        continue;
+      }
       std::copy_n(residual_.data() + t * dim, dim, hidden.data() + t * width);
       if (streams_) std::copy_n(streams_->row(t), width - dim, hidden.data() + t * width + dim);
     }
@@ -133,7 +150,14 @@ void Forward::layers(Range which, KeepGoing keep_going) {
     for (std::int64_t t = part.begin; t < part.end; ++t) settle(t);
   });
   settled();
+  merge_streams(pass);
+}
+
+/// residual = what the head reads, of models with several streams.
+void Forward::merge_streams(const nn::Pass& pass) noexcept {
   if (streams_) streams_->merge(pass, weights_.stream_unembedding, residual_.data());
+  if (!connections_) return;
+  connections_->read(pass, weights_.head_streams_norm, weights_.head_streams_down, weights_.head_streams_up, nullptr, {residual_.data(), config_.dim}, [](std::int64_t) {}, [](std::int64_t) {});
 }
 
 /// What a layer that ends adds to a row of several residual streams, and what the next one begins with.
@@ -170,6 +194,24 @@ void Forward::normalize(const nn::Pass& pass, const std::vector<float>& weight, 
     }
   });
   if (!beside) settled();
+}
+
+/// normed = what a block reads of several streams, times `scales` where there are some, rounded too, for `readers`; what waits is added first.
+void Forward::read_streams(const nn::Pass& pass, const nn::HyperConnectionWeights& w, const nn::Readers& readers, std::span<const float> scales) noexcept {
+  const auto finish = [&](std::int64_t t) {
+    for (std::int64_t c = 0; !scales.empty() && c < config_.dim; ++c) normed_.row(t)[c] *= scales[static_cast<std::size_t>(t)];
+    normed_.quantize_row(kernels_, t);
+    normed_.gather_row(kernels_, readers, t);
+  };
+  connections_->read(pass, w.norm, w.down, w.up, w.inject.data(), normed_.output(), [&](std::int64_t t) { settle(t); }, finish);
+  settled();
+}
+
+/// Adds embeddings of n-grams to several streams, in the layer that reads such.
+void Forward::add_ngrams(const nn::Pass& pass, const LayerWeights& w) noexcept {
+  if (!ngrams_ || w.ngram.key.empty()) return;
+  ngrams_->run(pass, w.ngram, *connections_, [&](std::int64_t t) { settle(t); });
+  settled();
 }
 
 const nn::Activations* Forward::routed_of(const nn::Pass& pass, const LayerWeights& w) noexcept {
@@ -258,7 +300,8 @@ void Forward::mix(const nn::Pass& pass, const LayerWeights& w, std::int64_t inde
   const LayerSpec& spec = config_.layer(index);
   if (config_.arch->routes_inputs) keep_inputs(pass);
   if (streams_) pending_streams_.predicts = &w.altup;
-  normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
+  add_ngrams(pass, w);
+  connections_ ? read_streams(pass, w.mixer_streams, mixer->readers(w)) : normalize(pass, w.attention_norm, w.attention_norm_bias, false, mixer->readers(w));
   mixer->run(pass, w, {.place = place, .window = spec.window, .rope = spec.rope}, normed_, branch_.output(), until);
   if (until != nn::to_the_end) return;
   add_later(branch_.output(), w, Half::mixer);
@@ -287,7 +330,9 @@ void Forward::feed_forward(const nn::Pass& pass, const LayerWeights& w, std::int
   const bool latent = is_latent_expert(w);
   const nn::Readers readers = latent ? nn::LatentExpert::readers(w.experts) : has_mlp ? nn::Mlp::readers(w.mlp) : nn::Readers{};
   // Beside attention and without a norm of its own it reads what attention read, rounded, too; but for orders of columns.
-  if (own_norm || !beside || normed_.has_orders()) {
+  if (connections_) {
+    read_streams(pass, w.ffn_streams, readers, scales);
+  } else if (own_norm || !beside || normed_.has_orders()) {
     normalize(pass, own_norm ? w.ffn_norm : w.attention_norm, own_norm ? w.ffn_norm_bias : w.attention_norm_bias, beside, readers, scales);
   }
   if (latent) {

@@ -27,6 +27,11 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
   resize(tokens);
   nn::Mixer* const mixer = mixer_of(index);
   if (mixer != nullptr) mixer->plan(tokens, sequences_);
+  if (ngrams_ && half == Half::mixer && config_.layer(index).reads_ngrams) {
+    ngrams_->plan(tokens, sequences_);
+    const std::int64_t width = config_.ngrams.all_width();
+    for (std::int64_t t = 0; t < tokens; ++t) std::copy_n(beside.embeddings.data() + t * width, width, ngrams_->embedding(t));
+  }
   part_inputs_ = ends ? nullptr : half == Half::feed_forward && is_latent_expert(w) ? &latent_expert_->inputs(until) : &inputs_of(index, half, until);
   settled();
   take_in(hidden);
@@ -56,8 +61,8 @@ std::span<const nn::RoutedExpert> Forward::route(const LayerWeights& w) noexcept
 }
 
 void Forward::end_half(const LayerWeights& w, std::int64_t index, const InputGroup& group, TensorView<const float, 2> inputs, std::span<float> hidden) {
-  // Of several residual streams the other halves begin or end with more.
-  BANTAM_ASSERT(!streams_ || group.half == Half::feed_forward);
+  // Of several residual streams halves begin or end with more.
+  BANTAM_ASSERT(!config_.has_streams());
   const std::int64_t tokens = inputs.extent(0);
   const Role role = group.roles[0];
   const WeightMatrix& last = *matrix_of(w, role);
@@ -107,9 +112,10 @@ void Forward::run_head(std::span<const float> hidden, FunctionRef<void(std::int6
   for (std::size_t first = 0; first < tokens; first += rows.size()) {
     rows.resize(std::min(most, tokens - first));
     std::iota(rows.begin(), rows.end(), 0);
+    if (connections_) connections_->resize(std::ssize(rows));
     take_in(hidden.subspan(first * width, rows.size() * width));
     rows_.assign(rows.size(), {});
-    if (streams_) streams_->merge(pass_on(team_), weights_.stream_unembedding, residual_.data());
+    merge_streams(pass_on(team_));
     head(rows);
     for (std::size_t i = 0; i < rows.size(); ++i) sink(static_cast<std::int64_t>(first + i), {logits_.data() + i * vocab, vocab});
   }

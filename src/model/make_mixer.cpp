@@ -66,7 +66,7 @@ std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& ker
   switch (c.mixer_of(layer)) {
     case MixerKind::attention: return std::make_unique<nn::MixerOf<nn::SelfAttention, &LayerWeights::attention>>(kernels, attention_options(c, layer), context_tokens, workers);
     case MixerKind::latent_attention: return std::make_unique<nn::MixerOf<nn::LatentAttention, &LayerWeights::attention>>(kernels, latent_options(c), context_tokens, workers);
-    case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.arch->tiled_values, c.norm_eps, workers);
+    case MixerKind::gated_delta: return std::make_unique<nn::MixerOf<nn::GatedDelta, &LayerWeights::delta>>(kernels, c.recurrent, c.arch->tiled_values, c.sigmoid_delta, c.norm_eps, workers);
     case MixerKind::channel_delta: return std::make_unique<nn::MixerOf<nn::ChannelDelta, &LayerWeights::channel_delta>>(kernels, c.recurrent, c.norm_eps, workers, c.decay_bound);
     case MixerKind::state_space: return std::make_unique<nn::MixerOf<nn::StateSpace, &LayerWeights::state_space>>(kernels, space_options(c), workers);
     case MixerKind::attention_beside_space: return std::make_unique<nn::AttentionBesideSpace>(kernels, beside_options(c, layer), c.dim, context_tokens, workers);
@@ -81,6 +81,8 @@ nn::AttentionShape cross_shape(const ModelConfig& c) {
 }
 
 nn::AltUpOptions altup_options(const ModelConfig& c) noexcept { return {.dim = c.dim, .streams = c.streams, .active = c.active_stream, .norm_eps = c.norm_eps}; }
+
+nn::HyperConnectionOptions connection_options(const ModelConfig& c) noexcept { return {.dim = c.dim, .streams = c.streams, .rank = c.stream_rank, .norm_eps = c.norm_eps}; }
 
 nn::PerLayerOptions per_layer_options(const ModelConfig& c) {
   return {.dim = c.dim, .width = c.per_layer_dim, .layers = c.layers, .norm_eps = c.norm_eps, .gate = c.gate};

@@ -6,6 +6,7 @@
 #include "bantam/model/config.hpp"
 #include "bantam/nn/blocks/altup.hpp"
 #include "bantam/nn/blocks/cross_attention.hpp"
+#include "bantam/nn/blocks/hyper_connections.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/per_layer_embedding.hpp"
 
@@ -16,6 +17,7 @@ namespace bantam::inline v0 {
 /// Of layers of a decoder, to what an encoder made.
 [[nodiscard]] nn::AttentionShape cross_shape(const ModelConfig& config);
 [[nodiscard]] nn::AltUpOptions altup_options(const ModelConfig& config) noexcept;
+[[nodiscard]] nn::HyperConnectionOptions connection_options(const ModelConfig& config) noexcept;
 [[nodiscard]] nn::PerLayerOptions per_layer_options(const ModelConfig& config);
 
 }  // namespace bantam::inline v0

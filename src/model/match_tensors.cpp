@@ -24,6 +24,8 @@ bool is_leftover(std::string_view name) {
   for (const std::string_view mask : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}) {
     if (name.ends_with(mask)) return true;
   }
+  // Whole numbers that the config has.
+  if (name.find(".ple.ple_embedding.") != name.npos && name.find(".ngram_embedding.") == name.npos) return true;
   return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
@@ -77,7 +79,7 @@ class Matcher {
     if (gguf_ && key.is_listed) return add(id, name_of(config_, key, id), source_of(std::make_shared<const std::vector<float>>(1, listed_number(*files_.gguf, key, id.layer, config_.layers)), 1));
     const std::string name = name_in(config_, pattern_of(key), id);
     const RoleInfo& info = info_of(id.role);
-    if (info.by_streams && container() == Container::folder) return add(id, name_of(config_, key, id), pieces_of(key, id));
+    if (!key.fused.pieces.empty() && container() == Container::folder) return add(id, name_of(config_, key, id), pieces_of(id));
     const bool repeats_embedding = id.role == Role::head && config_.tied;
     const auto [rows, columns] = shape_of(id.role, id.layer, config_);
     if (info.is_matrix() && !repeats_embedding) {
@@ -110,13 +112,14 @@ class Matcher {
     for (std::int64_t e = 0; e < experts; ++e) add({id.role, id.layer, e}, name_of(config_, key, {id.role, id.layer, e}), slice(source, e, experts));
   }
 
-  /// A matrix of which folders have a part for each residual stream but the first.
-  [[nodiscard]] SharedSource pieces_of(const TensorKey& key, const TensorId& id) {
+  /// A matrix of which folders have equal parts.
+  [[nodiscard]] SharedSource pieces_of(const TensorId& id) {
     const auto [rows, columns] = shape_of(id.role, id.layer, config_);
     std::vector<SharedSource> pieces;
-    for (std::int64_t i = 0; i < config_.streams - 1; ++i) {
-      const std::string name = name_in(config_, key.fused.pieces, {id.role, id.layer, i});
-      const std::int64_t own = rows / (config_.streams - 1);
+    const std::vector<std::string> names = names_of_pieces(config_, id);
+    if (rows % std::ssize(names) != 0) fail(Errc::unsupported, files_.path, ": ", names[0], ": expected ", names.size(), " equal parts of ", rows, " rows");
+    for (const std::string& name : names) {
+      const std::int64_t own = rows / std::ssize(names);
       if (SharedSource packed = open_packed(name, id.layer, own, columns)) {
         pieces.push_back(std::move(packed));
         continue;
@@ -298,7 +301,8 @@ class Matcher {
   void refuse_others() const {
     std::vector<std::string> left_out;  // what names of tensors of layers that only guess begin with
     for (std::int64_t i = config_.layers; i < config_.layers + config_.drafting_layers; ++i) {
-      const std::string_view pattern = pattern_of(*arch_.find(Role::attention_norm));
+      const TensorKey* const norm = arch_.find(Role::attention_norm);
+      const std::string_view pattern = pattern_of(norm != nullptr ? *norm : *arch_.find(Role::mixer_streams_norm));
       left_out.push_back(name_from(pattern.substr(0, pattern.find("{}") + 3), {Role::attention_norm, i}));
     }
     const auto is_left_out = [&](std::string_view name) { return std::ranges::any_of(left_out, [&](const std::string& begin) { return name.starts_with(begin); }); };
@@ -327,6 +331,17 @@ class Matcher {
 };
 
 }  // namespace
+
+std::vector<std::string> names_of_pieces(const ModelConfig& config, const TensorId& id) {
+  const TensorKey* const key = config.key_of(id.role, id.layer);
+  std::vector<std::string> names;
+  if (key == nullptr || key->fused.pieces.empty()) return names;
+  // Of each residual stream but the first; or of a table that belongs to a layer.
+  const bool by_streams = info_of(id.role).by_streams;
+  const std::int64_t layer = by_streams ? id.layer : std::ranges::find(config.specs, true, &LayerSpec::reads_ngrams) - config.specs.begin();
+  for (std::int64_t i = 0; i < (by_streams ? config.streams - 1 : config.ngrams.parts); ++i) names.push_back(name_in(config, key->fused.pieces, {id.role, layer, i}));
+  return names;
+}
 
 std::string without_weight(std::string name) {
   constexpr std::string_view ending = ".weight";

@@ -42,6 +42,9 @@ void for_each_key(const ModelConfig& config, std::int64_t layer, bool gguf, F&& 
   }
 }
 
+/// What folders call the equal parts that they have a matrix in; empty: it is one.
+[[nodiscard]] std::vector<std::string> names_of_pieces(const ModelConfig& config, const TensorId& id);
+
 /// A name less ".weight" at its end.
 [[nodiscard]] std::string without_weight(std::string name);
 /// Names a tensor, with ".weight" or not.

@@ -136,7 +136,9 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
 Model Model::from_weights(const Checkpoint& checkpoint, ModelWeights weights, std::string recipe_json) {
   std::optional<Residency> residency;
   // A table that they leave in the file is looked up there.
-  if (const WeightMatrix& table = weights.per_layer_embedding; table.rows() > 0 && table.empty()) residency = residency_with_room(checkpoint);
+  for (const WeightMatrix* table : {&weights.per_layer_embedding, &weights.ngram_embedding}) {
+    if (table->rows() > 0 && table->empty()) residency = residency_with_room(checkpoint);
+  }
   return with(checkpoint, std::move(weights), std::move(recipe_json), 0, std::move(residency));
 }
 

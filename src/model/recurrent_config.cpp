@@ -45,10 +45,11 @@ std::int64_t step_of(std::optional<double> said, const ArchSpec& arch, const std
 }
 
 /// layer_types by name. Windows are what read_layer_types() reads them for.
-/// transformers 5 calls whatever recurs linear_attention.
+/// transformers 5 calls whatever recurs linear_attention, and has called what has an indexer by several names.
 std::vector<LayerKind> by_names(const Json& types, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
   const std::pair<std::string_view, LayerKind> names[] = {
       {"full_attention", {}}, {"sliding_attention", {}}, {"attention", {}}, {"linear_attention", {arch.recurrent}},
+      {"qwen_sparse_attention", {}}, {"indexed_attention", {}}, {"deepseek_sparse_attention", {}},
       {"conv", {MixerKind::short_convolution}}, {"mamba", {MixerKind::state_space}}};
   if (!types.is_array() || static_cast<std::int64_t>(types.size()) != layers) {
     fail(Errc::corrupt, place, ": layer_types: expected a list of ", layers, " kinds, found ", types.is_array() ? message(types.size()) : std::string(types.type_name()));

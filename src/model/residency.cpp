@@ -129,7 +129,7 @@ std::int64_t bytes_in_memory(const Checkpoint& checkpoint) {
 Residency residency_with_room(const Checkpoint& checkpoint) {
   Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(checkpoint.config().layers)), .limit = Residency::no_limit};
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (tensor.role == Role::per_layer_embedding) {
+    if (tensor.role == Role::per_layer_embedding || tensor.role == Role::ngram_embedding) {
       r.look_up(tensor);
     } else {
       r.pinned_bytes += pinned_bytes_of(tensor);

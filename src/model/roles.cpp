@@ -118,10 +118,18 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::expert_latent: return spec.is_sparse() ? c.expert_latent : 0;
     case WeightAxis::per_layer: return c.per_layer_dim;
     case WeightAxis::all_per_layer: return c.layers * c.per_layer_dim;
-    case WeightAxis::other_streams: return c.has_streams() ? (c.streams - 1) * c.dim : 0;
-    case WeightAxis::stream_router: return c.streams * c.dim;
-    case WeightAxis::stream_pairs: return c.streams * c.streams;
-    case WeightAxis::stream_triples: return c.streams * c.streams * c.streams;
+    case WeightAxis::other_streams: return c.alternates_streams() ? (c.streams - 1) * c.dim : 0;
+    case WeightAxis::stream_router: return c.alternates_streams() ? c.streams * c.dim : 0;
+    case WeightAxis::stream_pairs: return c.alternates_streams() ? c.streams * c.streams : 0;
+    case WeightAxis::stream_triples: return c.alternates_streams() ? c.streams * c.streams * c.streams : 0;
+    case WeightAxis::all_streams: return c.connects_streams() ? c.streams * c.dim : 0;
+    case WeightAxis::stream_rank: return c.stream_rank;
+    case WeightAxis::stream_inject: return c.connects_streams() ? c.streams * c.streams * c.dim : 0;
+    case WeightAxis::ngram_rows: return c.ngrams.rows;
+    case WeightAxis::ngram_row: return c.ngrams.width;
+    case WeightAxis::ngram_width: return spec.reads_ngrams ? c.ngrams.all_width() : 0;
+    case WeightAxis::ngram_streams: return spec.reads_ngrams ? c.streams * c.dim : 0;
+    case WeightAxis::ngram_taps: return spec.reads_ngrams ? c.ngrams.taps * c.streams * c.dim : 0;
     case WeightAxis::laurel: return spec.mixer != MixerKind::none ? c.laurel_rank : 0;
     case WeightAxis::token_type_rows: return c.token_types * c.dim;
     case WeightAxis::class_square: return c.labels > 0 ? c.dim * c.dim : 0;
@@ -156,6 +164,10 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     // The gate of a shared expert has its input's width alone, and belongs to the MLP beside experts.
     case Role::shared_gate: return spec.is_sparse() && spec.ffn > 0;
     // A layer that is one half has the norms of that half; where halves are side by side they may share one.
+    case Role::mixer_streams_norm:
+    case Role::mixer_streams_down:
+    case Role::mixer_streams_up:
+    case Role::mixer_streams_inject: return spec.mixer != MixerKind::none;
     case Role::attention_norm:
     case Role::attention_norm_bias: return spec.mixer != MixerKind::none && !(config.arch->first_unnormed && layer == 0);
     // One for all layers of an encoder or a decoder, or each its own.
@@ -169,7 +181,11 @@ bool is_in_layer(Role role, std::int64_t layer, const ModelConfig& config) noexc
     case Role::ffn_norm:
     case Role::ffn_norm_bias:
     case Role::ffn_out_norm:
-    case Role::ffn_out_norm_bias: return spec.has_feed_forward();
+    case Role::ffn_out_norm_bias:
+    case Role::ffn_streams_norm:
+    case Role::ffn_streams_down:
+    case Role::ffn_streams_up:
+    case Role::ffn_streams_inject: return spec.has_feed_forward();
     // Apertus may have another activation, without numbers.
     case Role::xielu_positive:
     case Role::xielu_negative:

@@ -30,8 +30,8 @@ void complete(ModelWeights& w, const ModelConfig& config) {
   // Also of one that is in a file alone.
   const auto bytes_of = [](const WeightMatrix& matrix) { return matrix.rows() == 0 ? 0 : matrix.format().matrix_bytes(matrix.rows(), matrix.columns()); };
   if (config.tied && config.has_head) w.head = w.embedding;
-  w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes() + w.stream_projection.bytes() + w.stream_unembedding.bytes();
-  w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + w.encoder_position_embedding.bytes() + bytes_of(w.per_layer_embedding) + (config.tied ? 0 : bytes_of(w.embedding));
+  w.streamed_bytes = w.head.bytes() + w.per_layer_projection.bytes() + w.stream_projection.bytes() + w.stream_unembedding.bytes() + w.head_streams_down.bytes() + w.head_streams_up.bytes();
+  w.matrix_bytes = w.streamed_bytes + w.position_embedding.bytes() + w.encoder_position_embedding.bytes() + bytes_of(w.per_layer_embedding) + bytes_of(w.ngram_embedding) + (config.tied ? 0 : bytes_of(w.embedding));
   // Adds a layer's bytes; gives those that a token reads.
   const auto count = [&](const LayerWeights& layer) {
     std::int64_t of_experts = 0, of_all = 0;

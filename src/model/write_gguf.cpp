@@ -8,6 +8,7 @@
 #include "config_words.hpp"
 #include "model/config_source.hpp"
 #include "model/gate_sparsity.hpp"
+#include "model/ngram_config.hpp"
 
 namespace bantam::inline v0 {
 
@@ -91,6 +92,11 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
     for (std::int64_t i = 0; i < c.layers; ++i) sizes.push_back(static_cast<std::int32_t>(listed_number(c, field, i)));
     file.key(message(prefix, name), std::span<const std::int32_t>(sizes));
   }
+  if (c.arch->find(Field::index_block) != nullptr) {
+    std::vector<std::int32_t> blocks;
+    for (const LayerSpec& spec : c.specs) blocks.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(c.index.block) : 0);
+    file.key(message(prefix, index_blocks_key), std::span<const std::int32_t>(blocks));
+  }
   if (!c.arch->flags_windows) return;
   std::vector<bool> windows;
   for (const LayerSpec& spec : c.specs) windows.push_back(spec.window > 0);
@@ -160,6 +166,8 @@ void refuse_others(const ModelConfig& c) {
   if (std::ranges::any_of(c.pooled_layers, [](const PooledLayer& layer) { return layer.has_bias || layer.is_tanh; })) no_words_for("layers behind pooling with a bias or a tanh");
   if (c.labels > 0 && arch.find(Role::class_dense) != nullptr && arch.class_activation != read_as(arch).class_activation) no_words_for("a classifier with another activation than BERT's tanh");
   if (c.labels > 0 && arch.folds_scales) no_words_for("a classifier of a model whose scales are in its weights there");
+  if (!arch.delta_gate_key.empty() && !c.sigmoid_delta) no_words_for("a gate of delta nets other than sigmoid");
+  if (c.ngrams.exist() && c.ngrams.all_width() != c.dim) no_words_for("embeddings of n-grams that are not as wide as the residual stream");
   if (arch.folds_scales && c.scales != ModelScales()) no_words_for("scales that are not in weights");
 }
 
@@ -197,6 +205,7 @@ void write_gguf_config(GgufWriter& file, const ModelConfig& c) {
   detail::write_gate_sparsity(c, prefix, file);
   write_lists(file, c, prefix);
   write_use(file, c, prefix);
+  detail::write_ngrams(c, prefix, file);
   if (c.arch->says_rope) file.key(prefix + "rope.scaling.finetuned", c.has_rope);
   if (c.arch->says_parallel) file.key(prefix + "use_parallel_residual", c.arch->parallel);
   if (c.arch->single_halves) file.key(prefix + "attention.layer_norm_epsilon", static_cast<float>(c.norm_eps));  // llama.cpp asks for both

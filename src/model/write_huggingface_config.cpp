@@ -6,6 +6,7 @@
 #include "model/block_configs.hpp"
 #include "model/config_words.hpp"
 #include "model/gate_sparsity.hpp"
+#include "model/ngram_config.hpp"
 #include "model/recurrent_config.hpp"
 #include "model/sentence_modules.hpp"
 #include "model/step_config.hpp"
@@ -240,6 +241,8 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   write_activation(c, json);
   write_rotated_layers(c, json);
   json["tie_word_embeddings"] = c.tied;
+  if (!c.arch->delta_gate_key.empty()) json[c.arch->delta_gate_key] = c.sigmoid_delta ? "sigmoid" : "silu";
+  detail::write_ngrams(c, json);
   detail::write_layer_kinds(c, json);
   if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
   write_router(c, json);

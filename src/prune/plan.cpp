@@ -42,7 +42,8 @@ void check(const Removal& removal, const ModelConfig& config) {
   if (config.has_experts() && !of_mixtures) {
     fail(Errc::unsupported, "prune ", removal.text(), ": in a mixture of experts: not yet; what works: experts, layers, and single weights by wanda, sparsegpt or magnitude");
   }
-  if (!config.arch->norms_before_blocks() && removal.part != Part::layers) {
+  const bool reads_streams = config.connects_streams() && removal.part == Part::experts;
+  if (!config.arch->norms_before_blocks() && removal.part != Part::layers && !reads_streams) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": expected blocks one after the other with norms before them alone; what works: layers, and single weights");
   }
   if (config.arch->recurrent != MixerKind::none && !of_mixtures) {

@@ -96,8 +96,9 @@ class Cutter {
   }
 
  private:
+  /// What several residual streams lack is not what one matrix could add: nothing is made up for there.
   void begin_following() {
-    if (!options_.compensate || follows_) return;
+    if (!options_.compensate || follows_ || config_.has_streams()) return;
     states_.pass.follow();
     follows_ = true;
   }
@@ -242,15 +243,15 @@ PrunedStructure prune_structure(const Checkpoint& checkpoint, std::span<const Re
     weights.layers.push_back(std::move(block));
     steps.done("pruned", layers[i]);
   }
+  ModelConfig config = with_layers(from.config(), taken);
   for (const CheckpointTensor& tensor : from.tensors()) {
-    if (tensor.layer >= 0) continue;
+    if (tensor.layer >= 0 || !is_in_layer(tensor.role, -1, config)) continue;
     if (tensor.is_matrix) {
       *matrix_of(weights, tensor) = from.load_matrix(tensor, Reading::mapped);
     } else if (std::vector<float>* vector = vector_of(weights, tensor)) {
       *vector = from.load_vector(tensor);
     }
   }
-  ModelConfig config = with_layers(from.config(), taken);
   config.set_layers(std::move(specs));
   complete(weights, config);
   return result(Checkpoint::in_memory(from, config, taken, std::make_shared<const ModelWeights>(std::move(weights)), checkpoint.recipe()));

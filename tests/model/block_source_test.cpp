@@ -126,8 +126,8 @@ TEST_CASE("rows of the embedding in the place of tokens are those tokens, in any
     const Model model = Model::load(folder / "hf");
     const std::int64_t dim = model.config().dim;
     auto tokens = some_tokens(9);
-    // Where all models have them: tokens without a row of their own, which get the same.
-    for (TokenId& id : tokens) id = model.config().has_streams() ? static_cast<TokenId>(model.config().per_layer_tokens() + id % (model.config().vocab - model.config().per_layer_tokens())) : id;
+    // Where all models have them: tokens without a row of their own, which get the same; of n-grams the one that such rows count as.
+    for (TokenId& id : tokens) id = model.config().ngrams.exist() ? static_cast<TokenId>(model.config().ngrams.stand_in()) : model.config().alternates_streams() ? static_cast<TokenId>(model.config().per_layer_tokens() + id % (model.config().vocab - model.config().per_layer_tokens())) : id;
     std::vector<float> rows(tokens.size() * static_cast<std::size_t>(dim));
     RowCodes scratch;
     for (std::size_t t = 0; t < tokens.size(); ++t) {

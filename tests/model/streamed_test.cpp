@@ -159,14 +159,14 @@ TEST_CASE("models within any bound give the bits of models in memory") {
       }
       CHECK(error_of([&] { (void)load_within(path, least - 1); }) == message("memory: ", path.string(), ": expected at least ", least, " bytes for weights, found a limit of ", least - 1));
       const Model usual = load_within(path, all);
-      const bool has_table = whole.config().per_layer_dim > 0;
+      const bool of_layers = whole.config().per_layer_dim > 0, has_table = of_layers || whole.config().ngrams.exist();
       CHECK((usual.residency() == nullptr) == !has_table);
       if (!has_table) continue;
       StreamStats stats;
       CHECK(logits_of(usual, 2, &stats) == expected);
       CHECK(stats.resident_bytes < all);
       CHECK(stats.streamed_bytes == 0);
-      CHECK(usual.residency()->looked_up == std::vector{Role::per_layer_embedding});
+      CHECK(usual.residency()->looked_up == std::vector{of_layers ? Role::per_layer_embedding : Role::ngram_embedding});
     }
   }
 }

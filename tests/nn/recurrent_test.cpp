@@ -57,14 +57,14 @@ Rows input_rows() {
 }
 
 /// A kind of block, in sizes that are no multiples of anything convenient: its weights and the reference.
-template <bool tiled>
+template <bool tiled, bool sigmoid = false>
 struct DeltaOf {
   static constexpr RecurrentLayer sizes{.key_heads = 2, .value_heads = 6, .key_dim = 20, .value_dim = 12, .channels = 2 * 40 + 72, .taps = 4};
   using Block = GatedDelta;
   std::vector<float> convolution = vector(sizes.channels * sizes.taps, 5, 0, 0.5);
   GatedDeltaWeights weights{matrix(152, dim, 1), matrix(72, dim, 2), matrix(6, dim, 3), matrix(6, dim, 4), matrix(dim, 72, 6),
                             by_taps(convolution, 4), vector(6, 7, -0.3, 0.1), vector(6, 8, 0, 1), vector(12, 9, 1, 0.3)};
-  static Block block(int workers) { return {kernels_in_use(), sizes, tiled, eps, workers}; }
+  static Block block(int workers) { return {kernels_in_use(), sizes, tiled, sigmoid, eps, workers}; }
 
   [[nodiscard]] Rows expected() const {
     const Rows x = input_rows(), z = product(weights.z, x), a = product(weights.a, x), b = product(weights.b, x);
@@ -82,7 +82,7 @@ struct DeltaOf {
         reference::Doubles o = heads[h].delta_step(g, beta, &mixed[t][key * 20], &mixed[t][40 + key * 20], &mixed[t][80 + h * 12]);
         double squares = 0;
         for (const double v : o) squares += v * v;
-        for (std::size_t i = 0; i < 12; ++i) row.push_back(o[i] / std::sqrt(squares / 12 + eps) * static_cast<double>(weights.norm[i]) * reference::silu(z[t][h * 12 + i]));
+        for (std::size_t i = 0; i < 12; ++i) row.push_back(o[i] / std::sqrt(squares / 12 + eps) * static_cast<double>(weights.norm[i]) * (sigmoid ? reference::sigmoid(z[t][h * 12 + i]) : reference::silu(z[t][h * 12 + i])));
       }
     }
     return product(weights.out, gated);
@@ -91,6 +91,7 @@ struct DeltaOf {
 
 using Delta = DeltaOf<true>;
 using GroupedDelta = DeltaOf<false>;
+using SigmoidDelta = DeltaOf<true, true>;
 
 /// Some channels forget within a token, others not at all.
 struct Channels {
@@ -223,7 +224,7 @@ std::span<const float> rows_from(const std::vector<float>& all, std::int64_t fir
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a recurrent block computes the reference, on every instruction set", Kind, Delta, GroupedDelta, Channels, BoundedChannels, Space, Short) {
+TEST_CASE_TEMPLATE("a recurrent block computes the reference, on every instruction set", Kind, Delta, GroupedDelta, SigmoidDelta, Channels, BoundedChannels, Space, Short) {
   const Rows expected = Kind().expected();
   const std::string before = kernels_in_use().name;
   for (const KernelTable* table : kernel_tables()) {

@@ -42,7 +42,7 @@ WITH_ENCODERS = ("t5-", "t5_2-", "mt5-", "umt5-", "bart-", "mbart-")
 # Keys and queries of delta nets are divided by their length: the published code adds 1e-6 under the root, llama.cpp takes the norm's epsilon
 # where the length is smaller. Heads of 12 numbers here are short enough to show it.
 TOLERANCE_OF_UNIT_KEYS = 1e-3
-WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-", "kimi_linear-", "bailing_hybrid-")
+WITH_UNIT_KEYS = ("qwen3_5-", "qwen3_5_moe-", "qwen3_next-", "kimi_linear-", "bailing_hybrid-", "qwen4_exp-")
 
 
 # Without logits: compare_encoders.py.

@@ -279,6 +279,25 @@ TEST_CASE_FIXTURE(Small, "the layers of least influence go, and the others keep 
   }
 }
 
+TEST_CASE_FIXTURE(Small, "a layer that reads n-grams takes their table with it") {
+  TinyModel tiny{.arch = &archs::qwen4_exp};
+  tiny.make();
+  // Layer 1 changes nothing at all.
+  for (TinyTensor& t : tiny.tensors) {
+    const bool adds = t.own.role == Role::ngram_value || t.own.role == Role::delta_out || t.own.role == Role::down || t.own.role == Role::expert_down;
+    if (t.own.layer == 1 && adds) std::ranges::fill(t.values, 0.0F);
+  }
+  const PrunedStructure pruned = prune_structure(written(tiny), std::vector<Removal>{{Part::layers, 1}}, calibration);
+  CHECK(pruned.layers == std::vector<std::int64_t>{0, 2, 3});
+  CHECK_FALSE(pruned.checkpoint.config().ngrams.exist());
+  const auto tokens = some_tokens(30);
+  const std::vector<float> expected = logits_of(Model::load(folder / "hf"), tokens);
+  CHECK(logits_of(Model::from_checkpoint(pruned.checkpoint), tokens) == expected);
+  compress_file(pruned.checkpoint, folder / "m.bantam", recipe::rtn("f32"));
+  compress_file(pruned.checkpoint, folder / "folder", recipe::rtn("f32"), Target::safetensors);
+  for (const char* name : {"m.bantam", "folder"}) CHECK(logits_of(Model::load(folder / name), tokens) == expected);
+}
+
 TEST_CASE_FIXTURE(Small, "sizes before and after are those of the tensors") {
   TinyModel tiny{.layers = 3, .kv_heads = 3, .ffn = 1024};
   tiny.make();

@@ -10,6 +10,8 @@ namespace bantam::reference {
 /// x times the logistic function (Elfwing et al., arXiv:1702.03118).
 inline double silu(double x) { return x / (1 + std::exp(-x)); }
 
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
 /// x times the normal distribution function (Hendrycks and Gimpel, arXiv:1606.08415, section 2).
 inline double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 

@@ -88,7 +88,7 @@ inline void make_unit(double* x, std::size_t n) {
 /// What the output projection of a gated delta net reads; value heads of a key head are side by side (Hugging Face's Qwen3-Next).
 inline std::vector<Doubles> gated_delta(const RecurrentSizes& s, const std::vector<Doubles>& qkv, const std::vector<Doubles>& z, const std::vector<Doubles>& a,
                                         const std::vector<Doubles>& b, const std::vector<float>& convolution, const std::vector<float>& a_log,
-                                        const std::vector<float>& dt_bias, const std::vector<float>& norm, double eps) {
+                                        const std::vector<float>& dt_bias, const std::vector<float>& norm, double eps, bool sigmoid_gate = false) {
   std::vector<Doubles> mixed = causal_convolution(qkv, convolution, {}, s.taps), out;
   std::vector<RecurrentHead> heads(s.value_heads, {s.key_dim, s.value_dim});
   const std::size_t keys = s.key_heads * s.key_dim;
@@ -105,7 +105,7 @@ inline std::vector<Doubles> gated_delta(const RecurrentSizes& s, const std::vect
       double squares = 0;
       for (const double v : o) squares += v * v;
       for (std::size_t i = 0; i < o.size(); ++i) {
-        row.push_back(o[i] / std::sqrt(squares / static_cast<double>(o.size()) + eps) * static_cast<double>(norm[i]) * silu(z[t][h * s.value_dim + i]));
+        row.push_back(o[i] / std::sqrt(squares / static_cast<double>(o.size()) + eps) * static_cast<double>(norm[i]) * (sigmoid_gate ? sigmoid(z[t][h * s.value_dim + i]) : silu(z[t][h * s.value_dim + i])));
       }
     }
   }
@@ -123,7 +123,6 @@ inline std::vector<Doubles> channel_delta(std::size_t heads, std::size_t dim, Ch
                                           const std::vector<float>& norm, double eps, double bound = 0) {
   std::vector<Doubles> out;
   std::vector<RecurrentHead> states(heads, {dim, dim});
-  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   for (std::size_t t = 0; t < in.q.size(); ++t) {
     Doubles& row = out.emplace_back();
     for (std::size_t h = 0; h < heads; ++h) {

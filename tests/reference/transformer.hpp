@@ -11,6 +11,7 @@
 
 #include "reference/activations.hpp"
 #include "reference/altup.hpp"
+#include "reference/hyper_connections.hpp"
 #include "reference/recurrence.hpp"
 #include "reference/router.hpp"
 
@@ -74,6 +75,9 @@ struct Transformer {
   double value_scale = 1;           ///< of attention's values (MiMo-V2)
   std::int64_t per_layer_dim = 0;   ///< of per-layer embeddings
   std::int64_t streams = 0, active_stream = 0;  ///< residual streams, where there are several (Gemma 3n)
+  bool connects_streams = false;    ///< by hyper-connections (Qwen4)
+  Ngrams ngrams{};                  ///< and the table that one of its layers reads
+  bool sigmoid_delta = false;       ///< gates of gated_delta()
   std::map<std::string, std::vector<float>> weights;
 
   /// The logits after each token, of a decoder behind an encoder after its start and each token but the last: (tokens, vocab). arXiv:2302.13971 and what it cites.
@@ -168,6 +172,7 @@ struct Transformer {
       all[0].back() = norm(all[0].back(), stack + "embedding_norm.weight");
     }
     const std::vector<Row> embedded = all[0];
+    if (connects_streams) return {embedded, connected(tokens, embedded)};
     std::vector<std::vector<Stream>> beside = spread(embedded);  // of each token
     for (std::int64_t i = from; i < to; ++i) {
       predict(beside, all.back(), i);
@@ -178,6 +183,56 @@ struct Transformer {
     }
     merge(beside, all.back());
     return all;
+  }
+
+  /// What leaves the last layer of a model with hyper-connections, before the head.
+  [[nodiscard]] std::vector<Row> connected(const std::vector<std::int32_t>& tokens, const std::vector<Row>& embedded) const {
+    const auto n = static_cast<std::size_t>(streams);
+    std::vector<Row> x(embedded.size());
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      for (std::size_t i = 0; i < n; ++i) x[t].insert(x[t].end(), embedded[t].begin(), embedded[t].end());
+    }
+    const auto normed = [&](const std::string& name) {
+      std::vector<Row> rows;
+      for (const Row& row : x) rows.push_back(norm_parts(row, weights.at(name + "norm"), n, norm_eps));
+      return rows;
+    };
+    const auto means = [&](const std::vector<Row>& rows, const std::string& name) {
+      std::vector<Row> read;
+      for (const Row& row : rows) read.push_back(gated_mean(row, n, weights.at(name + "down"), weights.at(name + "up")));
+      return read;
+    };
+    for (std::int64_t index = 0; index < layers; ++index) {
+      const std::string layer = name_of_layer(index);
+      if (weights.contains(layer + "ngram_key")) add_ngrams(x, tokens, layer);
+      for (const std::string half : {"mixer_streams_", "ffn_streams_"}) {
+        const std::vector<Row> rows = normed(layer + half);
+        std::vector<Row> made = means(rows, layer + half);
+        if (half == "mixer_streams_") {
+          made = mixer(made, layer, index, made, index);
+        } else {
+          for (Row& row : made) row = mixture(layer + "mlp.", row, row);
+        }
+        for (std::size_t t = 0; t < x.size(); ++t) {
+          const Row shares = stream_weights(rows[t], n, weights.at(layer + half + "inject"));
+          for (std::size_t c = 0; c < x[t].size(); ++c) x[t][c] += shares[c / made[t].size()] * made[t][c % made[t].size()];
+        }
+      }
+    }
+    return means(normed("head_streams_"), "head_streams_");
+  }
+  void add_ngrams(std::vector<Row>& x, const std::vector<std::int32_t>& tokens, const std::string& layer) const {
+    const auto n = static_cast<std::size_t>(streams);
+    const std::size_t width = weights.at(layer + "ngram_value").size() / static_cast<std::size_t>(dim) / ngrams.sizes.size();
+    std::vector<Row> gated, read;
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      const Row e = ngram_rows(ngrams, tokens, t, weights.at("ngram_embedding"), width);
+      const Row keys = norm_parts(times(weights.at(layer + "ngram_key"), e), weights.at(layer + "ngram_key_norm"), n, norm_eps);
+      gated.push_back(gated_values(keys, norm_parts(x[t], weights.at(layer + "ngram_query_norm"), n, norm_eps), times(weights.at(layer + "ngram_value"), e)));
+      read.push_back(norm_parts(gated.back(), weights.at(layer + "ngram_value_norm"), n, norm_eps));
+    }
+    read = dilated_convolution(read, weights.at(layer + "ngram_convolution"), ngrams.taps, static_cast<std::int64_t>(ngrams.tokens));
+    for (std::size_t t = 0; t < x.size(); ++t) add(x[t], gated[t]), add(x[t], read[t]);
   }
 
   /// A token's streams, of its embedding.
@@ -425,7 +480,7 @@ struct Transformer {
       return times("linear_attn.out_proj.weight",
                    gated_delta(recurrent, times("linear_attn.in_proj_qkv.weight", x), times("linear_attn.in_proj_z.weight", x), times("linear_attn.in_proj_a.weight", x),
                                times("linear_attn.in_proj_b.weight", x), vector("linear_attn.conv1d.weight"), vector("linear_attn.A_log"), vector("linear_attn.dt_bias"),
-                               vector("linear_attn.norm.weight"), norm_eps));
+                               vector("linear_attn.norm.weight"), norm_eps, sigmoid_delta));
     }
     if (weights.contains(layer + "self_attn.A_log")) {
       const auto convolved = [&](const std::string& name) {

@@ -31,6 +31,7 @@ class GgufWriter {
   void key(std::string_view name, std::span<const std::string> values);
   void key(std::string_view name, std::span<const float> values);
   void key(std::string_view name, std::span<const std::int32_t> values);
+  void key(std::string_view name, std::span<const std::uint64_t> values);
   void key(std::string_view name, std::span<const std::uint8_t> values);
   void key(std::string_view name, const std::vector<bool>& values);
   /// A string literal would rather be a bool.

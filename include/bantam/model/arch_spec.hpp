@@ -83,6 +83,7 @@ enum class Field : std::uint8_t {
   per_layer_dim,   ///< of per-layer embeddings; 0: none
   per_layer_vocab,  ///< tokens that have one; all where nothing else is said
   streams,         ///< ModelConfig::streams
+  stream_rank,
   active_stream,
   laurel_rank,
   ffn,
@@ -104,6 +105,7 @@ enum class Field : std::uint8_t {
   index_heads,       ///< of an indexer, which chooses what queries see
   index_dim,
   index_used,        ///< tokens that a query sees at most: IndexOptions::used
+  index_block,       ///< IndexOptions::block, which GGUF files list by layer
   alibi,     ///< what the exponents of slopes come to (nn::alibi_slopes)
   bias_buckets,   ///< nn::RelativeBiasOptions
   bias_distance,
@@ -191,7 +193,7 @@ struct Fused {
   std::string_view gguf = {};  ///< in older GGUF files; of gate and up that have the same name there, in all
   bool by_groups = false;      ///< of q, k and v: the rows of a key-value head and its queries follow each other, head by head
   bool by_key_heads = false;   ///< of a delta net's inputs: the rows of a key head and its value heads, in GGUF files, too (Qwen3-Next)
-  std::string_view pieces = {};  ///< in folders, of a matrix of each residual stream but the first: {e} is its number, from 0 on
+  std::string_view pieces = {};  ///< in folders, of a matrix of each residual stream but the first, or of equal parts of a table: {e} is its number, from 0 on
   bool only_read = false;      ///< some folders have it; those that are written have tensors of `hf`
 };
 
@@ -276,6 +278,13 @@ template <class Key, std::size_t n, class... Roles>
     case Role::expert_norm:
     case Role::expert_out_norm:
     case Role::per_layer_norm:
+    case Role::head_streams_norm:
+    case Role::mixer_streams_norm:
+    case Role::ffn_streams_norm:
+    case Role::ngram_key_norm:
+    case Role::ngram_query_norm:
+    case Role::ngram_value_norm:
+    case Role::index_q_norm:
     case Role::draft_embedding_norm:
     case Role::draft_state_norm:
     case Role::draft_final_norm: return true;
@@ -310,6 +319,7 @@ struct ArchSpec {
   std::string_view gguf_attending = {};  ///< GGUF's architecture where all layers attend and are turned by rope; empty: the same
   bool tiled_values = false;  ///< value head i of a delta net goes with key head i mod key_heads; folders have those of a key head side by side
   nn::OutputGate output_gate = nn::OutputGate::none;
+  std::string_view delta_gate_key = {};  ///< config.json's word for what gates a delta net's outputs: sigmoid, as GGUF files mean, or silu; empty: silu
   bool plain_norms = false;   ///< norms before blocks and the last are layer norms without weights (OLMo 1)
   nn::HeadNorm head_norm = nn::HeadNorm::each;
   bool head_layer_norms = false;  ///< norms of q and k are layer norms

@@ -70,6 +70,7 @@
 #include "bantam/model/archs/qwen3.hpp"
 #include "bantam/model/archs/qwen3_5.hpp"
 #include "bantam/model/archs/qwen3_next.hpp"
+#include "bantam/model/archs/qwen4_exp.hpp"
 #include "bantam/model/archs/qwen_moe.hpp"
 #include "bantam/model/archs/seed_oss.hpp"
 #include "bantam/model/archs/smallthinker.hpp"
@@ -103,7 +104,7 @@ inline constexpr const ArchSpec* architectures[] = {&archs::llama, &archs::mistr
                                                     &archs::olmo, &archs::afmoe, &archs::mistral4, &archs::deepseek_v32, &archs::glm_moe_dsa,
                                                     &archs::cohere2_moe, &archs::granite_swa, &archs::granite_moe_swa, &archs::apertus, &archs::laguna, &archs::gpt_neo, &archs::bitnet,
                                                     &archs::granite_moe_shared, &archs::gemma4_12b, &archs::bailing_moe, &archs::bailing_moe_v2, &archs::mimo_v2,
-                                                    &archs::exaone, &archs::internlm2, &archs::minicpm, &archs::deepseek_moe, &archs::step3p5, &archs::bailing_moe_v3, &archs::gemma3n, &archs::deci,
+                                                    &archs::exaone, &archs::internlm2, &archs::minicpm, &archs::deepseek_moe, &archs::step3p5, &archs::bailing_moe_v3, &archs::gemma3n, &archs::deci, &archs::qwen4_exp,
                                                     &archs::bert, &archs::roberta, &archs::xlm_roberta, &archs::nomic_bert, &archs::modernbert,
                                                     &archs::t5, &archs::mt5, &archs::t5_gated, &archs::umt5,
                                                     &archs::t5_encoder, &archs::mt5_encoder, &archs::t5_gated_encoder, &archs::umt5_encoder,

@@ -14,6 +14,7 @@
 #include "bantam/model/arch_spec.hpp"
 #include "bantam/model/pooling.hpp"
 #include "bantam/nn/kv_cache.hpp"
+#include "bantam/nn/ngram.hpp"
 #include "bantam/nn/recurrent_state.hpp"
 
 namespace bantam::inline v0 {
@@ -35,6 +36,7 @@ struct LayerSpec {
   std::int64_t kv_layer = -1;  ///< the layer before it whose keys and values it reads; -1: it has its own
   bool encodes = false;        ///< of an encoder before a decoder
   bool shares_values = false;  ///< keys are values, too, before their norm and rope
+  bool reads_ngrams = false;   ///< embeddings of n-grams, before its first half (nn::NgramEmbedding)
   std::optional<float> gate_cutoff = {};  ///< nn::MlpWeights::gate_cutoff
   float mlp_limit = 0, expert_limit = 0;  ///< nn::MlpWeights::limit of the MLP, or the shared expert, and of experts
   [[nodiscard]] bool has_feed_forward() const noexcept { return ffn > 0 || experts > 0; }
@@ -58,10 +60,11 @@ struct ModelScales {
   bool operator==(const ModelScales&) const = default;
 };
 
-/// The indexer of sparse attention (DeepSeek V3.2, GLM-5). It is kept, not run: the model is used for as many tokens as it lets all be seen.
+/// The indexer of sparse attention (DeepSeek V3.2, GLM-5, Qwen4). It is kept, not run: the model is used for as many tokens as it lets all be seen.
 struct IndexOptions {
   std::int64_t heads = 0, dim = 0;
   std::int64_t used = 0;     ///< tokens that a query sees; 0: there is none
+  std::int64_t block = 1;    ///< neighboring tokens that are chosen together
   std::int64_t context = 0;  ///< tokens that the model was made for; ModelConfig's is no longer than `used`
   bool operator==(const IndexOptions&) const = default;
 };
@@ -96,6 +99,7 @@ struct ModelConfig {
   std::int64_t q_rank = 0, kv_rank = 0;  ///< of latent attention; q_rank 0: queries come from one matrix
   IndexOptions index;
   nn::RecurrentLayer recurrent;  ///< of layers that keep a recurrent state
+  bool sigmoid_delta = false;    ///< the gate of a gated delta net's outputs, in the place of silu
   double decay_bound = 0;  ///< what log decays of channels stay above (nn::ChannelDelta); 0: nothing
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
@@ -120,7 +124,9 @@ struct ModelConfig {
   bool scales_tied_logits = true;  ///< false: not even where an architecture does; Checkpoint then has a head of its own
   std::int64_t per_layer_dim = 0;  ///< of per-layer embeddings; 0: none
   std::int64_t per_layer_vocab = 0;  ///< tokens that have one, the first; 0: all
-  std::int64_t streams = 0, active_stream = 0;  ///< residual streams (nn::AltUp), and which of them layers run over; 0: the one that others have
+  std::int64_t streams = 0, active_stream = 0;  ///< residual streams, and of nn::AltUp which of them layers run over; 0: the one that others have
+  std::int64_t stream_rank = 0;  ///< of the gates through which blocks read them (nn::HyperConnections); 0: nn::AltUp
+  nn::NgramOptions ngrams;  ///< of a layer that reads embeddings of n-grams
   std::int64_t laurel_rank = 0;  ///< of a residual branch beside attention (nn::Laurel); 0: there is none
   std::int64_t token_types = 0;    ///< that have one
   std::int64_t labels = 0;         ///< that a classifier makes a number for; 0: there is none
@@ -196,9 +202,13 @@ struct ModelConfig {
   [[nodiscard]] Pooling usual_pooling() const noexcept;
   /// Numbers of an embedding.
   [[nodiscard]] std::int64_t embedding_dim() const noexcept { return pooled_layers.empty() ? dim : pooled_layers.back().outputs; }
+  /// Whether there are several residual streams, and of which kind.
   [[nodiscard]] bool has_streams() const noexcept { return streams > 0; }
-  /// Numbers that stand for a token between the halves of a layer: what blocks read and add to, and all streams behind it where there are several.
-  [[nodiscard]] std::int64_t state_dim() const noexcept { return (streams + 1) * dim; }
+  [[nodiscard]] bool alternates_streams() const noexcept { return streams > 0 && stream_rank == 0; }
+  [[nodiscard]] bool connects_streams() const noexcept { return stream_rank > 0; }
+  /// Numbers that stand for a token between the halves of a layer: the residual stream, or all of them; of those that alternate what blocks read and
+  /// add to, too, before them.
+  [[nodiscard]] std::int64_t state_dim() const noexcept { return connects_streams() ? streams * dim : (streams + 1) * dim; }
   [[nodiscard]] std::int64_t per_layer_tokens() const noexcept { return per_layer_vocab > 0 ? per_layer_vocab : vocab; }
   /// Where the table of per-layer embeddings has a token's: those without one have the first's.
   [[nodiscard]] std::int64_t per_layer_row(std::int64_t id) const noexcept { return id < per_layer_tokens() ? id : 0; }

@@ -19,6 +19,7 @@
 #include "bantam/nn/blocks/laurel.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/mlp.hpp"
+#include "bantam/nn/blocks/ngram_embedding.hpp"
 #include "bantam/nn/blocks/per_layer_embedding.hpp"
 #include "bantam/nn/fetch_choice.hpp"
 
@@ -37,7 +38,7 @@ void place_embedding(const KernelTable& kernels, const ModelConfig& config, cons
 struct BesideStates {
   /// Of ModelConfig::new_layer_state(): a layer that others read leaves its keys and values there, and those find them. Null: nobody will.
   nn::SequenceState* keys = nullptr;
-  std::span<const float> embeddings = {};  ///< (tokens, width): its per-layer embeddings
+  std::span<const float> embeddings = {};  ///< (tokens, width): its per-layer embeddings, or those of n-grams where the first half reads such
   std::span<const float> layer_inputs = {};  ///< (tokens, dim): of a second half, what the first reads, where the router reads that
   /// (tokens): what its MLP's inputs are multiplied by, behind the norm, where it is an expert whose router does so. Empty: 1.
   std::span<const float> input_scales = {};
@@ -149,6 +150,7 @@ class Forward {
   void adapt_layer(std::int64_t layer, const LayerWeights& w);
   void adapt_model(std::span<const std::int64_t> outputs);
   void look_up();
+  void look_up_ngrams();
   void embed(Team& team) noexcept;
   void layers(Range which, KeepGoing keep_going);
   void encode(const SequenceInput& input, KeepGoing keep_going);
@@ -162,6 +164,9 @@ class Forward {
   void add_apart(const nn::Pass& pass, const LayerWeights& w, std::int64_t index, bool has_mlp);
   void end_layer(const nn::Pass& pass, const LayerWeights& w, const FloatRows& embeddings, int until) noexcept;
   void settle_streams(std::int64_t row) noexcept;
+  void merge_streams(const nn::Pass& pass) noexcept;
+  void add_ngrams(const nn::Pass& pass, const LayerWeights& w) noexcept;
+  void read_streams(const nn::Pass& pass, const nn::HyperConnectionWeights& w, const nn::Readers& readers, std::span<const float> scales = {}) noexcept;
   const float* correct_streams(const LayerWeights& w, std::int64_t row) noexcept;
   void add_later(OutputRows rows, const std::vector<float>& norm, const std::vector<float>& bias = {}, double scale = 1) noexcept;
   void add_later(OutputRows rows, const LayerWeights& w, Half half) noexcept;
@@ -216,7 +221,8 @@ class Forward {
     std::int64_t position = 0;  ///< of its first token in the pass
   };
   std::vector<StoredKeys> stored_keys_;
-  TableRows embedding_, per_layer_embedding_;
+  TableRows embedding_, per_layer_embedding_, ngram_embedding_;
+  std::vector<std::int64_t> ngram_ids_;  ///< (rows of the pass, heads): rows of the table
   std::vector<AdaptedRows> adapted_;
   std::int64_t adapted_ranks_ = 0;  ///< the most of a row, as nn::LowRankTerms has them
   nn::LowRankTerms terms_;          ///< of the layer at work
@@ -247,6 +253,8 @@ class Forward {
   nn::Activations routed_;  ///< (tokens, dim): what routers read, where it is the residual stream
   std::optional<nn::PerLayerEmbedding> per_layer_;  ///< of models that have some
   std::optional<nn::AltUp> streams_;  ///< of models that have several; residual_ is what blocks read and add to then, too
+  std::optional<nn::HyperConnections> connections_;  ///< the same, of another kind; residual_ is what the head reads then, and nothing before
+  std::optional<nn::NgramEmbedding> ngrams_;  ///< beside them
   std::optional<nn::Laurel> laurel_;  ///< beside attention, of models that have it
   std::optional<nn::Experts> experts_;  ///< of models that have some
   std::optional<nn::LatentExpert> latent_expert_;  ///< one of them alone, where they have a space of their own

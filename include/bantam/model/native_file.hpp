@@ -39,6 +39,7 @@ class NativeWriter {
     std::optional<std::vector<std::int64_t>> shape = {};  ///< of a vector in folders, where it is not (columns)
     std::string joined = {};                   ///< in folders, the tensor that this is a part of; empty: none
     std::vector<std::int64_t> joined_shape = {};
+    std::vector<std::int64_t> wholes = {};     ///< in folders, a tensor of these numbers behind the others
     std::vector<std::string> pieces = {};      ///< in folders, tensors that have equal parts of its rows; empty: it is one
     std::int64_t layer = -1, expert = -1;  ///< of an expert's: its tensors lie side by side in native files, for one read
   };

@@ -46,7 +46,8 @@ struct Residency {
 
 /// What all matrices take in memory.
 [[nodiscard]] std::int64_t bytes_in_memory(const Checkpoint& checkpoint);
-/// What is in memory where there is room: all but tables of per-layer embeddings, which are up to half of a model, and of which a token reads some kB.
+/// What is in memory where there is room: all but tables of per-layer embeddings and of n-grams, which are half of a model or more, and of which a token
+/// reads some kB.
 [[nodiscard]] Residency residency_with_room(const Checkpoint& checkpoint);
 /// What is in memory of a model that does not fit `limit` whole.
 [[nodiscard]] Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit);

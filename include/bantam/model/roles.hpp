@@ -41,17 +41,21 @@ struct RoleInfo {
   /// A matrix of no layer: what is read row by row, a row a token, a head, and what makes per-layer embeddings.
   [[nodiscard]] constexpr bool is_table() const noexcept { return is_matrix() && !is_of_layer(); }
   /// A table of which a token reads one row.
-  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::position_embedding || role == Role::encoder_position_embedding || role == Role::per_layer_embedding; }
+  [[nodiscard]] constexpr bool is_looked_up() const noexcept { return role == Role::embedding || role == Role::position_embedding || role == Role::encoder_position_embedding || role == Role::per_layer_embedding || role == Role::ngram_embedding; }
   [[nodiscard]] constexpr bool is_of_layer() const noexcept { return scope != Scope::model; }
   [[nodiscard]] constexpr bool is_of_expert() const noexcept { return scope == Scope::expert; }
   /// A router's choice that flips costs more than its bytes, and of the others there are few: these matrices stay as they are.
   [[nodiscard]] constexpr bool stays_float() const noexcept {
-    return rows == WeightAxis::experts || rows == WeightAxis::positions || rows == WeightAxis::encoder_positions || by_streams || is_low_rank_branch();
+    return rows == WeightAxis::experts || rows == WeightAxis::positions || rows == WeightAxis::encoder_positions || by_streams || is_low_rank_branch() || is_of_streams();
   }
   /// Of a residual branch of low rank (LAuReL): few numbers, of which every one counts.
   [[nodiscard]] constexpr bool is_low_rank_branch() const noexcept { return is_matrix() && (rows == WeightAxis::laurel || columns == WeightAxis::laurel); }
-  /// Whether adapters may add to it: linear layers, but those that go from one residual stream to several.
-  [[nodiscard]] constexpr bool is_adaptable() const noexcept { return is_matrix() && !by_streams; }
+  /// What reads several residual streams, or makes something of each: hyper-connections, and keys and values of n-grams.
+  [[nodiscard]] constexpr bool is_of_streams() const noexcept {
+    return is_matrix() && (rows == WeightAxis::all_streams || columns == WeightAxis::all_streams || columns == WeightAxis::ngram_width);
+  }
+  /// Whether adapters may add to it: linear layers, but those of several residual streams.
+  [[nodiscard]] constexpr bool is_adaptable() const noexcept { return is_matrix() && !by_streams && !is_of_streams(); }
   /// A matrix whose inputs no pass over a block comes to, so that it has no input group: of heads, and into and out of the space of experts.
   [[nodiscard]] constexpr bool is_ungrouped() const noexcept { return by_heads || rows == WeightAxis::expert_latent || columns == WeightAxis::expert_latent; }
 };
@@ -120,6 +124,10 @@ inline constexpr RoleTable role_table = [] {
   all.add({.role = Role::per_layer_model_norm, .scope = Scope::model, .columns = WeightAxis::per_layer, .model_vector = &ModelWeights::per_layer_norm});
   all.add({.role = Role::stream_projection, .scope = Scope::model, .rows = WeightAxis::other_streams, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::stream_projection, .by_streams = true});
   all.add({.role = Role::stream_unembedding, .scope = Scope::model, .rows = WeightAxis::other_streams, .columns = WeightAxis::dim, .model_matrix = &ModelWeights::stream_unembedding, .by_streams = true});
+  all.add({.role = Role::head_streams_norm, .scope = Scope::model, .columns = WeightAxis::all_streams, .model_vector = &ModelWeights::head_streams_norm});
+  all.add({.role = Role::head_streams_down, .scope = Scope::model, .rows = WeightAxis::stream_rank, .columns = WeightAxis::all_streams, .model_matrix = &ModelWeights::head_streams_down});
+  all.add({.role = Role::head_streams_up, .scope = Scope::model, .rows = WeightAxis::all_streams, .columns = WeightAxis::stream_rank, .model_matrix = &ModelWeights::head_streams_up});
+  all.add({.role = Role::ngram_embedding, .scope = Scope::model, .rows = WeightAxis::ngram_rows, .columns = WeightAxis::ngram_row, .model_matrix = &ModelWeights::ngram_embedding});
   all.add({.role = Role::token_type_embedding, .scope = Scope::model, .columns = WeightAxis::token_type_rows, .model_vector = &ModelWeights::token_types});
   all.add({.role = Role::class_dense, .scope = Scope::model, .columns = WeightAxis::class_square, .model_vector = &ModelWeights::class_dense});
   all.add({.role = Role::class_dense_bias, .scope = Scope::model, .columns = WeightAxis::dim, .model_vector = &ModelWeights::class_dense_bias});
@@ -143,6 +151,9 @@ inline constexpr RoleTable role_table = [] {
   all.add_block<nn::expert_table, one_expert>(Scope::expert);
   all.add_block<nn::per_layer_table, member_of<&LayerWeights::per_layer>>();
   all.add_block<nn::altup_table, member_of<&LayerWeights::altup>>();
+  all.add_block<nn::mixer_connection_table, member_of<&LayerWeights::mixer_streams>>();
+  all.add_block<nn::ffn_connection_table, member_of<&LayerWeights::ffn_streams>>();
+  all.add_block<nn::ngram_table, member_of<&LayerWeights::ngram>>();
   all.add_block<nn::laurel_table, member_of<&LayerWeights::laurel>>();
   return all;
 }();
@@ -177,7 +188,7 @@ inline constexpr const std::array<RoleInfo, detail::RoleTable::size>& roles = de
 /// The norm whose outputs a matrix that reads the residual stream reads.
 [[nodiscard]] constexpr Role norm_of(Role reader) noexcept {
   if (reader == Role::cross_q) return Role::cross_norm;
-  return reader == Role::q || reader == Role::k || reader == Role::v || reader == Role::q_a || reader == Role::kv_a || reader == Role::attention_gate || reader == Role::index_k || reader == Role::index_weights ? Role::attention_norm : Role::ffn_norm;
+  return reader == Role::q || reader == Role::k || reader == Role::v || reader == Role::q_a || reader == Role::kv_a || reader == Role::attention_gate || reader == Role::index_k || reader == Role::index_weights || reader == Role::index_q_stream ? Role::attention_norm : Role::ffn_norm;
 }
 
 /// The role of the bias that is added to what a matrix makes.

@@ -29,6 +29,9 @@ struct ModelWeights {
   WeightMatrix per_layer_projection;  ///< (layers * width, dim)
   std::vector<float> per_layer_norm;  ///< (width)
   WeightMatrix stream_projection, stream_unembedding;  ///< ((streams - 1) * dim, dim), where there are several residual streams
+  std::vector<float> head_streams_norm;           ///< of hyper-connections, as nn::HyperConnectionWeights has them, before the head
+  WeightMatrix head_streams_down, head_streams_up;
+  WeightMatrix ngram_embedding;  ///< nn::NgramOptions: (rows, width)
   std::vector<float> token_types;  ///< (token types, dim)
   std::vector<float> class_dense, class_dense_bias, class_norm;  ///< (dim, dim), (dim) twice
   std::vector<float> class_head, class_head_bias;                ///< (labels, dim), (labels)

@@ -23,7 +23,7 @@ struct RecurrentLayer {
   std::int64_t key_heads = 0, value_heads = 0;  ///< each key head goes with value_heads / key_heads value heads
   std::int64_t key_dim = 0, value_dim = 0;      ///< a value head's state is (key_dim, value_dim)
   std::int64_t channels = 0;                    ///< of the convolution's inputs
-  std::int64_t taps = 1;                        ///< tokens that the convolution sees
+  std::int64_t taps = 1;                        ///< tokens that the convolution sees, or reaches over
   bool channel_decays = false;                  ///< a value head's decay is of each key channel
   bool operator==(const RecurrentLayer&) const = default;
 };
@@ -56,6 +56,7 @@ class RecurrentState final : public BlockState {
   /// the two differ; what lies between is written to the last one, too.
   [[nodiscard]] Part first_part(std::int64_t layer, std::int64_t position) const noexcept { return part(layer, chunk_of(position)); }
   [[nodiscard]] Part last_part(std::int64_t layer) const noexcept { return part(layer, chunks_.back()); }
+  [[nodiscard]] std::int64_t layers() const noexcept { return std::ssize(places_); }
   /// The first token of the last chunk.
   [[nodiscard]] std::int64_t boundary() const noexcept { return chunks_.back().first; }
 

@@ -1,5 +1,5 @@
 // Gated delta net (Yang et al., arXiv:2412.06464), as Qwen3-Next and Qwen3.5 have it: a state of fixed size in the place of keys and
-// values. out = W_out (norm(o) * silu(z)), where o is the recurrence (nn/recurrence.hpp) over short convolutions of q, k and v.
+// values. out = W_out (norm(o) * silu(z)), or sigmoid(z) (Qwen4), where o is the recurrence (nn/recurrence.hpp) over short convolutions of q, k and v.
 #pragma once
 
 #include <cmath>
@@ -16,9 +16,9 @@ namespace bantam::inline v0::nn {
 /// The block with its buffers.
 class GatedDelta {
  public:
-  /// `tiled`: value head i goes with key head i mod key_heads; else those of a key head are side by side.
-  GatedDelta(const KernelTable& kernels, const RecurrentLayer& sizes, bool tiled, double norm_eps, int workers)
-      : kernels_(kernels), sizes_(sizes), norm_eps_(static_cast<float>(norm_eps)),
+  /// `tiled`: value head i goes with key head i mod key_heads; else those of a key head are side by side. `sigmoid`: of z, in the place of silu.
+  GatedDelta(const KernelTable& kernels, const RecurrentLayer& sizes, bool tiled, bool sigmoid, double norm_eps, int workers)
+      : kernels_(kernels), sizes_(sizes), gate_(sigmoid ? kernels.sigmoid_mul : kernels.silu_mul), norm_eps_(static_cast<float>(norm_eps)),
         recurrences_(recurrences_of<Recurrence>(RecurrenceOptions{.sizes = sizes, .interleaved = tiled, .delta = true}, workers)),
         // x / |x| is an RMS norm over sqrt(n); queries over sqrt(key_dim) once more.
         unit_key_(static_cast<std::size_t>(sizes.key_dim), 1 / std::sqrt(static_cast<float>(sizes.key_dim))),
@@ -55,6 +55,7 @@ class GatedDelta {
 
   const KernelTable& kernels_;
   const RecurrentLayer sizes_;
+  void (*const gate_)(const float* gate, const float* up, float* out, std::int64_t n) noexcept;
   const float norm_eps_;
   RecurrentSequences sequences_;
   std::vector<Recurrence> recurrences_;  ///< one a worker
@@ -76,7 +77,7 @@ inline void GatedDelta::run(const Pass& pass, const GatedDeltaWeights& w, const 
   pass.for_units(Work::gates, sizes_.value_heads, [&](std::int64_t t, std::int64_t head, int) {
     const std::int64_t at = head * sizes_.value_dim;
     kernels_.rms_norm(outputs_.row(t) + at, w.norm.data(), norm_eps_, outputs_.row(t) + at, sizes_.value_dim);
-    kernels_.silu_mul(z_.row(t) + at, outputs_.row(t) + at, gated_.row(t) + at, sizes_.value_dim);
+    gate_(z_.row(t) + at, outputs_.row(t) + at, gated_.row(t) + at, sizes_.value_dim);
   });
   if (until != to_the_end) return;
   pass.for_parts(Work::rounding, values(), [&](std::int64_t t, std::int64_t begin, std::int64_t end) {

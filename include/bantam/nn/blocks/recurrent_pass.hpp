@@ -47,15 +47,18 @@ template <class Worker, class Options>
   return all;
 }
 
-/// A depthwise convolution over the last `taps` tokens: out[c] = bias[c] + sum of weights[m][c] x[m][c].
+/// A depthwise convolution over `taps` tokens up to the one at hand, `dilation` apart: out[c] = bias[c] + sum of weights[m][c] x[m][c].
 struct CausalConvolution {
   const float* weights = nullptr;  ///< (taps, channels)
   const float* bias = nullptr;     ///< (channels); null: none
   std::int64_t channels = 0;
   std::int64_t taps = 0;
   bool activates = true;  ///< by silu
+  std::int64_t dilation = 1;  ///< the state has room for as many tokens as that makes it see
   std::int64_t first = 0, all_channels = 0;  ///< where they are among the inputs of several convolutions, which x and the state have; 0: of one
 
+  /// Tokens before the one at hand that it sees.
+  [[nodiscard]] std::int64_t reach() const noexcept { return (taps - 1) * dilation; }
   /// Channels begin .. end of one row of a pass; x: (tokens, all channels). The row goes to the sequence's state.
   void run(const KernelTable& kernels, const RecurrentSequence& s, std::int64_t layer, const RowBuffer& x, std::int64_t row, float* out, std::int64_t begin,
            std::int64_t end) const noexcept {
@@ -65,11 +68,11 @@ struct CausalConvolution {
     const std::int64_t first_token = s.position / chunk * chunk, last_token = s.state->boundary();
     // Of a token before the pass.
     const auto before = [&](std::int64_t token) -> const float* {
-      return token >= first_token ? begun.inputs + (token - first_token) * stride : begun.history + (token - first_token + taps - 1) * stride;
+      return token >= first_token ? begun.inputs + (token - first_token) * stride : begun.history + (token - first_token + reach()) * stride;
     };
     Convolution one{.weights = weights, .bias = bias, .out = out, .channels = channels, .taps = static_cast<int>(taps), .activates = activates};
     for (std::int64_t m = 0; m < taps; ++m) {
-      const std::int64_t token = position - taps + 1 + m;
+      const std::int64_t token = position - (taps - 1 - m) * dilation;
       one.rows[m] = (token >= s.position ? x.row(row - (position - token)) : before(token)) + first;
     }
     kernels.convolve(one, begin, end);
@@ -77,7 +80,7 @@ struct CausalConvolution {
     const auto put = [&](float* to, const float* from) { std::copy(from + first + begin, from + first + end, to + first + begin); };
     if (position < first_token + chunk) put(begun.inputs + (position - first_token) * stride, x.row(row));
     if (last_token == first_token) return;
-    const std::int64_t history = last_token - taps + 1;  // the first token there
+    const std::int64_t history = last_token - reach();  // the first token there
     if (position >= last_token) put(last.inputs + (position - last_token) * stride, x.row(row));
     if (position >= history && position < last_token) put(last.history + (position - history) * stride, x.row(row));
     if (row != s.row) return;

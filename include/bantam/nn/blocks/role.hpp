@@ -26,6 +26,10 @@ enum class Role : std::uint8_t {
   per_layer_model_norm,
   stream_projection,   ///< several residual streams (AltUp, arXiv:2301.13310): what makes the others of the first
   stream_unembedding,  ///< and what makes of each of them what the head reads
+  head_streams_norm,   ///< hyper-connections (arXiv:2409.19606): how the head reads several streams
+  head_streams_down,
+  head_streams_up,
+  ngram_embedding,     ///< rows of n-grams, by hash (Qwen4)
   token_type_embedding,  ///< of the first and the second text of a pair (BERT)
   class_dense,  ///< of a classifier: what the state that stands for a text goes through first
   class_dense_bias,
@@ -69,6 +73,8 @@ enum class Role : std::uint8_t {
   index_weights,
   index_k_norm,
   index_k_norm_bias,
+  index_q_stream,  ///< the same where queries are made of the residual stream (Qwen4)
+  index_q_norm,
   delta_qkv,  ///< gated delta net (arXiv:2412.06464)
   delta_z,
   delta_a,
@@ -131,6 +137,20 @@ enum class Role : std::uint8_t {
   stream_prediction,   ///< how a layer's streams follow from those before it
   stream_correction,   ///< and from what it made of the active one
   stream_scale,        ///< of that one, where a per-layer embedding reads it
+  mixer_streams_norm,  ///< hyper-connections: how the first half reads several streams
+  mixer_streams_down,
+  mixer_streams_up,
+  mixer_streams_inject,  ///< and writes to them
+  ffn_streams_norm,    ///< and the second
+  ffn_streams_down,
+  ffn_streams_up,
+  ffn_streams_inject,
+  ngram_key,       ///< of what a layer adds of n-grams
+  ngram_value,
+  ngram_key_norm,
+  ngram_query_norm,
+  ngram_value_norm,
+  ngram_convolution,
   laurel_left,   ///< a low-rank residual branch beside attention (LAuReL, arXiv:2411.07501): down to its rank
   laurel_right,  ///< and up from there
   laurel_norm,   ///< of what that makes
@@ -224,6 +244,14 @@ enum class WeightAxis : std::uint8_t {
   stream_router,   ///< residual streams * dim
   stream_pairs,    ///< residual streams ^ 2
   stream_triples,  ///< residual streams ^ 3
+  all_streams,     ///< of hyper-connections: residual streams * dim
+  stream_rank,     ///< of their gates
+  stream_inject,   ///< residual streams ^ 2 * dim
+  ngram_rows,      ///< of the table of n-grams
+  ngram_row,       ///< one of them
+  ngram_width,     ///< all of a token's, in the layer that reads them
+  ngram_streams,   ///< residual streams * dim, there
+  ngram_taps,      ///< taps * residual streams * dim, there
   laurel,          ///< rank of a low-rank residual branch
   token_type_rows,  ///< token types * dim
   class_square,    ///< dim * dim

@@ -8,8 +8,10 @@
 #include "bantam/nn/blocks/weights/drafting.hpp"
 #include "bantam/nn/blocks/weights/experts.hpp"
 #include "bantam/nn/blocks/weights/gated_delta.hpp"
+#include "bantam/nn/blocks/weights/hyper_connections.hpp"
 #include "bantam/nn/blocks/weights/laurel.hpp"
 #include "bantam/nn/blocks/weights/mlp.hpp"
+#include "bantam/nn/blocks/weights/ngram.hpp"
 #include "bantam/nn/blocks/weights/per_layer.hpp"
 #include "bantam/nn/blocks/weights/short_convolution.hpp"
 #include "bantam/nn/blocks/weights/state_space.hpp"
@@ -32,6 +34,8 @@ struct LayerWeights {
   std::vector<float> mlp_out_norm, expert_norm, expert_out_norm;  ///< (dim), where MLP and experts have norms of their own
   nn::PerLayerWeights per_layer;
   nn::AltUpWeights altup;    ///< of a model with several residual streams
+  nn::HyperConnectionWeights mixer_streams, ffn_streams;  ///< the same, of another kind: before each half
+  nn::NgramWeights ngram;    ///< of the layer that reads embeddings of n-grams
   nn::LaurelWeights laurel;  ///< beside attention
   std::vector<float> layer_scale;  ///< (1)
   nn::DraftingWeights drafting;  ///< of a layer that drafts

@@ -24,11 +24,12 @@ struct AttentionWeights {
   WeightMatrix v_b;       ///< (heads * value_dim, kv_rank)
   std::vector<float> q_a_norm, kv_a_norm;  ///< (q_rank), (kv_rank)
 
-  /// Of the indexer that chooses which tokens a query sees where there are more than IndexOptions::used (DeepSeek V3.2).
+  /// Of the indexer that chooses which tokens a query sees where there are more than IndexOptions::used (DeepSeek V3.2, Qwen4).
   WeightMatrix index_q;        ///< (index heads * index dim, q_rank)
+  WeightMatrix index_q_stream;  ///< (index heads * index dim, dim), in its place
   WeightMatrix index_k;        ///< (index dim, dim)
   WeightMatrix index_weights;  ///< (index heads, dim)
-  std::vector<float> index_k_norm, index_k_norm_bias;  ///< (index dim)
+  std::vector<float> index_q_norm, index_k_norm, index_k_norm_bias;  ///< (index dim)
 };
 
 inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
@@ -60,9 +61,11 @@ inline constexpr BlockWeight<AttentionWeights> attention_table[] = {
     {Role::index_weights, WeightAxis::index_heads, WeightAxis::dim, &AttentionWeights::index_weights},
     {Role::index_k_norm, WeightAxis::one, WeightAxis::index_dim, &AttentionWeights::index_k_norm},
     {Role::index_k_norm_bias, WeightAxis::one, WeightAxis::index_dim, &AttentionWeights::index_k_norm_bias},
+    {Role::index_q_stream, WeightAxis::index_queries, WeightAxis::dim, &AttentionWeights::index_q_stream},
+    {Role::index_q_norm, WeightAxis::one, WeightAxis::index_dim, &AttentionWeights::index_q_norm},
 };
 
-inline constexpr Role attention_readers[] = {Role::q, Role::k, Role::v, Role::attention_gate, Role::q_a, Role::kv_a, Role::index_k, Role::index_weights}, q_b_reader[] = {Role::q_b, Role::index_q}, o_reader[] = {Role::o};
+inline constexpr Role attention_readers[] = {Role::q, Role::k, Role::v, Role::attention_gate, Role::q_a, Role::kv_a, Role::index_k, Role::index_weights, Role::index_q_stream}, q_b_reader[] = {Role::q_b, Role::index_q}, o_reader[] = {Role::o};
 inline constexpr BlockInputs attention_inputs[] = {
     {.name = "q, k and v", .roles = attention_readers},
     {.name = "q_b", .roles = q_b_reader, .source = Role::q_a_norm},
