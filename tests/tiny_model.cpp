@@ -777,7 +777,7 @@ GgufBuilder TinyModel::gguf() const {
     b.key(message(name, ".attention.compress_ratios"), blocks);
   }
   if (const nn::NgramOptions& o = sizes.ngrams; o.exist()) {
-    const auto at = static_cast<std::int32_t>(std::ranges::find(sizes.specs, true, &LayerSpec::reads_ngrams) - sizes.specs.begin());
+    const auto at = static_cast<std::int32_t>(sizes.ngram_layer());
     const auto number = [&](const char* key, std::int64_t value) { b.key(message(name, key), static_cast<std::uint32_t>(value)); };
     b.key(message(name, ".ple.layers"), std::vector<std::int32_t>{at});
     number(".ple.ngram_size", o.tokens), number(".ple.heads_per_ngram", o.heads), number(".ple.conv_kernel", o.taps), number(".ple.eos_token_id", o.end), number(".ple.image_token_id", o.image);

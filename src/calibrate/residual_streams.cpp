@@ -5,6 +5,7 @@
 
 #include "bantam/calibrate/product.hpp"
 #include "bantam/core/parallel.hpp"
+#include "model/make_mixer.hpp"
 #include "model/sources/transforms.hpp"
 
 namespace bantam::inline v0 {
@@ -53,7 +54,7 @@ void ResidualStreams::spread(std::span<float> states) const {
 
 Tensor<float, 2> ResidualStreams::merge_connected(std::span<const float> states) const {
   const std::int64_t dim = config_.dim, width = config_.state_dim(), all = std::ssize(states) / width;
-  const nn::HyperConnectionOptions options{.dim = dim, .streams = config_.streams, .rank = config_.stream_rank, .norm_eps = config_.norm_eps};
+  const nn::HyperConnectionOptions options = connection_options(config_);
   const KernelTable& kernels = kernels_in_use();
   const float share = 1 / static_cast<float>(config_.streams);
   Tensor<float, 2> merged({all, dim});

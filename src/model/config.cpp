@@ -37,6 +37,8 @@ std::int64_t ModelConfig::sparse_step() const noexcept {
 
 double ModelConfig::logit_scale() const noexcept { return arch->scales_tied_logits && tied ? scales.logits / std::sqrt(static_cast<double>(dim)) : scales.logits; }
 
+std::int64_t ModelConfig::ngram_layer() const noexcept { return std::ranges::find(specs, true, &LayerSpec::reads_ngrams) - specs.begin(); }
+
 bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
   return std::ranges::find(specs, i, &LayerSpec::kv_layer) != specs.end();
 }

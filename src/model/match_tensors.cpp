@@ -8,6 +8,7 @@
 #include "arrangement.hpp"
 #include "fused_rows.hpp"
 #include "listed_numbers.hpp"
+#include "ngram_config.hpp"
 #include "packed/family.hpp"
 #include "sources/fused.hpp"
 #include "sources/plain_source.hpp"
@@ -24,8 +25,6 @@ bool is_leftover(std::string_view name) {
   for (const std::string_view mask : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"}) {
     if (name.ends_with(mask)) return true;
   }
-  // Whole numbers that the config has.
-  if (name.find(".ple.ple_embedding.") != name.npos && name.find(".ngram_embedding.") == name.npos) return true;
   return name.starts_with("mtp.") || name.ends_with(".rotary_emb.inv_freq") || name.starts_with("__pad_") ||
          name == "rope_factors_long.weight" || name == "rope_factors_short.weight";  // which the config has read
 }
@@ -299,12 +298,14 @@ class Matcher {
   }
 
   void refuse_others() const {
-    std::vector<std::string> left_out;  // what names of tensors of layers that only guess begin with
+    std::vector<std::string> left_out;  // what names of tensors that nobody asks for begin with: of layers that only guess, and some others
     for (std::int64_t i = config_.layers; i < config_.layers + config_.drafting_layers; ++i) {
       const TensorKey* const norm = arch_.find(Role::attention_norm);
       const std::string_view pattern = pattern_of(norm != nullptr ? *norm : *arch_.find(Role::mixer_streams_norm));
       left_out.push_back(name_from(pattern.substr(0, pattern.find("{}") + 3), {Role::attention_norm, i}));
     }
+    // The config has read them.
+    for (const auto& [name, numbers] : detail::ngram_tensors(config_)) left_out.push_back(name);
     const auto is_left_out = [&](std::string_view name) { return std::ranges::any_of(left_out, [&](const std::string& begin) { return name.starts_with(begin); }); };
     // Some files have keys and values of layers that read others'. Nobody asks for them.
     for (std::int64_t i = 0; i < config_.layers; ++i) {
@@ -338,7 +339,7 @@ std::vector<std::string> names_of_pieces(const ModelConfig& config, const Tensor
   if (key == nullptr || key->fused.pieces.empty()) return names;
   // Of each residual stream but the first; or of a table that belongs to a layer.
   const bool by_streams = info_of(id.role).by_streams;
-  const std::int64_t layer = by_streams ? id.layer : std::ranges::find(config.specs, true, &LayerSpec::reads_ngrams) - config.specs.begin();
+  const std::int64_t layer = by_streams ? id.layer : config.ngram_layer();
   for (std::int64_t i = 0; i < (by_streams ? config.streams - 1 : config.ngrams.parts); ++i) names.push_back(name_in(config, key->fused.pieces, {id.role, layer, i}));
   return names;
 }

@@ -174,7 +174,7 @@ void write_ngrams(const ModelConfig& c, Json& json) {
   json["ple_layer_ids"] = Json::array();
   const nn::NgramOptions& o = c.ngrams;
   if (!o.exist()) return;
-  json["ple_layer_ids"].push_back(std::ranges::find(c.specs, true, &LayerSpec::reads_ngrams) - c.specs.begin() + 1);
+  json["ple_layer_ids"].push_back(c.ngram_layer() + 1);
   json["ngram_size"] = o.tokens;
   json["heads_per_ngram"] = o.heads;
   json["ple_conv_kernel_size"] = o.taps;
@@ -195,7 +195,7 @@ void write_ngrams(const ModelConfig& c, const std::string& prefix, GgufWriter& f
   const nn::NgramOptions& o = c.ngrams;
   if (!o.exist()) return;
   const auto of_32 = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
-  const std::int32_t layer[] = {static_cast<std::int32_t>(std::ranges::find(c.specs, true, &LayerSpec::reads_ngrams) - c.specs.begin())};
+  const std::int32_t layer[] = {static_cast<std::int32_t>(c.ngram_layer())};
   file.key(prefix + "ple.layers", std::span<const std::int32_t>(layer));
   file.key(prefix + "ple.ngram_size", of_32(o.tokens));
   file.key(prefix + "ple.heads_per_ngram", of_32(o.heads));
@@ -212,7 +212,7 @@ void write_ngrams(const ModelConfig& c, const std::string& prefix, GgufWriter& f
 std::vector<std::pair<std::string, std::vector<std::int64_t>>> ngram_tensors(const ModelConfig& c) {
   const nn::NgramOptions& o = c.ngrams;
   if (!o.exist()) return {};
-  const std::string begin = message("model.layers.", std::ranges::find(c.specs, true, &LayerSpec::reads_ngrams) - c.specs.begin(), ".ple.ple_embedding.");
+  const std::string begin = message("model.layers.", c.ngram_layer(), ".ple.ple_embedding.");
   return {{begin + "layer_multipliers", {o.multipliers.begin(), o.multipliers.end()}}, {begin + "ngram_heads_offsets", o.offsets}, {begin + "ngram_heads_vocab_sizes", o.sizes}};
 }
 

@@ -209,6 +209,8 @@ struct ModelConfig {
   /// Numbers that stand for a token between the halves of a layer: the residual stream, or all of them; of those that alternate what blocks read and
   /// add to, too, before them.
   [[nodiscard]] std::int64_t state_dim() const noexcept { return connects_streams() ? streams * dim : (streams + 1) * dim; }
+  /// The layer that reads embeddings of n-grams; `layers` where none does.
+  [[nodiscard]] std::int64_t ngram_layer() const noexcept;
   [[nodiscard]] std::int64_t per_layer_tokens() const noexcept { return per_layer_vocab > 0 ? per_layer_vocab : vocab; }
   /// Where the table of per-layer embeddings has a token's: those without one have the first's.
   [[nodiscard]] std::int64_t per_layer_row(std::int64_t id) const noexcept { return id < per_layer_tokens() ? id : 0; }

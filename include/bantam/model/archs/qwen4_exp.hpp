@@ -41,23 +41,14 @@ inline constexpr TensorKey qwen4_exp_layers[] = {
     {Role::ngram_query_norm, "model.layers.{}.ple.norm_query.weight", "blk.{}.ple_norm_query.weight"},
     {Role::ngram_value_norm, "model.layers.{}.ple.norm_conv.weight", "blk.{}.ple_norm_conv.weight"},
     {Role::ngram_convolution, "model.layers.{}.ple.conv1d.weight", "blk.{}.ple_conv1d.weight"},
-    {Role::q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
-    {Role::k_norm, "model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
     {Role::index_q_stream, "model.layers.{}.self_attn.indexer.q_proj.weight", "blk.{}.indexer.q_proj.weight", Presence::required, Layers::all, false, qwen4_exp_index(0)},
     {Role::index_k, "model.layers.{}.self_attn.indexer.k_proj.weight", "blk.{}.indexer.k_proj.weight", Presence::required, Layers::all, false, qwen4_exp_index(1)},
     {Role::index_q_norm, "model.layers.{}.self_attn.indexer.q_layernorm.weight", "blk.{}.indexer.q_norm.weight"},
     {Role::index_k_norm, "model.layers.{}.self_attn.indexer.k_layernorm.weight", "blk.{}.indexer.k_norm.weight"},
-    {Role::delta_qkv, "model.layers.{}.linear_attn.in_proj_qkv.weight", "blk.{}.attn_qkv.weight"},
-    {Role::delta_z, "model.layers.{}.linear_attn.in_proj_z.weight", "blk.{}.attn_gate.weight"},
-    {Role::delta_a, "model.layers.{}.linear_attn.in_proj_a.weight", "blk.{}.ssm_alpha.weight"},
-    {Role::delta_b, "model.layers.{}.linear_attn.in_proj_b.weight", "blk.{}.ssm_beta.weight"},
-    {Role::delta_out, "model.layers.{}.linear_attn.out_proj.weight", "blk.{}.ssm_out.weight"},
-    {Role::delta_convolution, "model.layers.{}.linear_attn.conv1d.weight", "blk.{}.ssm_conv1d.weight"},
-    {Role::delta_decay, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a"},
-    {Role::delta_decay_bias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"},
-    {Role::delta_norm, "model.layers.{}.linear_attn.norm.weight", "blk.{}.ssm_norm.weight"},
 };
-inline constexpr auto qwen4_exp_more = joined(qwen4_exp_layers, qwen3_5_experts);
+/// Of Qwen3.5's the norms of heads and the delta nets.
+inline constexpr auto qwen4_exp_mixers = without(qwen3_5_tensors, Role::ffn_norm, Role::draft_projection, Role::draft_embedding_norm, Role::draft_state_norm, Role::draft_final_norm);
+inline constexpr auto qwen4_exp_more = joined(joined(qwen4_exp_layers, qwen4_exp_mixers), qwen3_5_experts);
 inline constexpr auto qwen4_exp_tensors = without(llama_tensors, Role::final_norm, Role::attention_norm, Role::ffn_norm);
 
 /// The layer that drafts, which reads all streams, is left out.

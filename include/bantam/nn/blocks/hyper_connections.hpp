@@ -45,7 +45,6 @@ class HyperConnections {
     hidden_.resize(tokens, o_.rank);
     weights_.resize(tokens, o_.streams);
   }
-  [[nodiscard]] const HyperConnectionOptions& options() const noexcept { return o_; }
   [[nodiscard]] std::int64_t width() const noexcept { return o_.streams * o_.dim; }
   /// All streams of a row, one behind the other: (streams dim).
   [[nodiscard]] float* row(std::int64_t t) noexcept { return streams_.row(t); }
