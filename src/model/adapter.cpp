@@ -1,9 +1,6 @@
 // Adapters as the matrices of a model have them.
 #include "bantam/model/adapter.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,6 +13,7 @@
 #include "bantam/quant/formats.hpp"
 #include "core/number_text.hpp"
 #include "fused_rows.hpp"
+#include "io/stream_hash.hpp"
 #include "match_tensors.hpp"
 #include "sources/plain_source.hpp"
 
@@ -342,14 +340,13 @@ std::vector<ScaledAdapter> load_adapters(std::span<const AdapterChoice> choices,
 }
 
 std::uint64_t fingerprint_of(std::span<const ScaledAdapter> adapters) noexcept {
-  XXH3_state_t hash;
-  XXH3_64bits_reset(&hash);
+  StreamHash hash;
   for (const ScaledAdapter& one : adapters) {
     const std::uint64_t fingerprint = one.adapter.fingerprint();
-    XXH3_64bits_update(&hash, &fingerprint, sizeof fingerprint);
-    XXH3_64bits_update(&hash, &one.scale, sizeof one.scale);
+    hash.add(std::as_bytes(std::span(&fingerprint, 1)));
+    hash.add(std::as_bytes(std::span(&one.scale, 1)));
   }
-  return adapters.empty() ? 0 : XXH3_64bits_digest(&hash);
+  return adapters.empty() ? 0 : hash.value();
 }
 
 }  // namespace bantam::inline v0

@@ -1,9 +1,6 @@
 // Loading models and saving them as native files.
 #include "bantam/model/model.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <mutex>
 #include <numeric>
@@ -15,6 +12,7 @@
 #include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
 #include "io/memory_file.hpp"
+#include "io/stream_hash.hpp"
 
 namespace bantam::inline v0 {
 
@@ -31,49 +29,67 @@ struct Model::Data {
 
 namespace {
 
-/// Of everything that decides what the model computes and how it reads text.
 /// 0: nobody knows, or the file's own pages are used.
 std::int64_t free_for_weights(WeightMemory memory) { return memory == WeightMemory::mapped ? 0 : available_memory() / 8 * 7; }
 
+/// What is hashed on its own: some bytes in memory, or some of a matrix that is not there, which is read part by part, once its turn comes.
+struct HashedPiece {
+  std::span<const std::byte> bytes = {};
+  std::shared_ptr<const MatrixSource> source = nullptr;
+  std::int64_t begin = 0, end = 0;
+
+  [[nodiscard]] std::uint64_t hash() const {
+    StreamHash hash;
+    hash.add(bytes);
+    if (source != nullptr) source->for_each_part(begin, end, Reading::direct, [&](std::span<const std::byte> part) { hash.add(part); });
+    return hash.value();
+  }
+};
+
+/// Of everything that decides what the model computes and how it reads text.
 std::uint64_t fingerprint_of(const Checkpoint& checkpoint) {
   // Pieces, so that all cores help and the result does not depend on how many there are.
-  constexpr std::size_t piece = std::size_t{16} << 20;
-  std::vector<std::span<const std::byte>> pieces;
-  std::vector<std::uint64_t> hashes;
-  std::int64_t waiting = 0;  // bytes of matrices that are not in memory but for this
-  std::vector<WeightMatrix> loaded;
-  const auto add = [&](std::span<const std::byte> bytes) {
-    for (; bytes.size() > piece; bytes = bytes.subspan(piece)) pieces.push_back(bytes.first(piece));
-    pieces.push_back(bytes);
+  constexpr std::int64_t piece = std::int64_t{16} << 20;
+  std::vector<HashedPiece> pieces;
+  const auto for_pieces = [](std::int64_t bytes, auto&& f) {
+    std::int64_t at = 0;
+    for (; bytes - at > piece; at += piece) f(at, piece);
+    f(at, bytes - at);
   };
-  const auto hash = [&] {
-    const std::size_t known = hashes.size();
-    hashes.resize(known + pieces.size());
-    parallel_for(std::ssize(pieces), 1, [&](Range range) {
-      for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) hashes[known + i] = XXH3_64bits(pieces[i].data(), pieces[i].size());
+  const auto add = [&](std::span<const std::byte> bytes) {
+    for_pieces(std::ssize(bytes), [&](std::int64_t at, std::int64_t count) {
+      pieces.push_back({.bytes = bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count))});
     });
-    pieces.clear();
-    loaded.clear();
-    waiting = 0;
   };
   std::string described = message(write_hf_config(checkpoint.config(), ""), '\n', checkpoint.tokenizer().to_json(), '\n');
   const ModelWeights& weights = *checkpoint.weights();
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     described += message(tensor.name, ' ', tensor.format().name, '\n');
-    if (const WeightMatrix* matrix = matrix_of(weights, tensor)) {
-      if (matrix->empty()) {
-        matrix = &loaded.emplace_back(checkpoint.load_matrix(tensor, Reading::direct));
-        waiting += matrix->bytes();
-      }
-      add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
-      if (matrix->order() != nullptr) add(std::as_bytes(std::span(*matrix->order())));
-      if (waiting > 2 * static_cast<std::int64_t>(piece)) hash();
-    } else {
+    const WeightMatrix* matrix = matrix_of(weights, tensor);
+    if (matrix == nullptr) {
       add(std::as_bytes(std::span(*vector_of(weights, tensor))));
+      continue;
     }
+    if (matrix->empty()) {
+      // Whoever is done with it last gives back what reading has left behind.
+      const std::shared_ptr<const MatrixSource> source(tensor.source.get(), [](const MatrixSource* read) { read->drop(); });
+      for_pieces(tensor.format().matrix_bytes(tensor.rows, tensor.columns), [&](std::int64_t at, std::int64_t count) {
+        pieces.push_back({.source = source, .begin = at, .end = at + count});
+      });
+    } else {
+      add({matrix->view().data, static_cast<std::size_t>(matrix->bytes())});
+    }
+    const auto& order = matrix->empty() ? tensor.order() : matrix->order();
+    if (order != nullptr) add(std::as_bytes(std::span(*order)));
   }
   add(std::as_bytes(std::span(described)));
-  hash();
+  std::vector<std::uint64_t> hashes(pieces.size());
+  parallel_for(std::ssize(pieces), 1, [&](Range range) {
+    for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) {
+      hashes[i] = pieces[i].hash();
+      pieces[i].source.reset();
+    }
+  });
   return XXH3_64bits(hashes.data(), hashes.size() * sizeof hashes[0]);
 }
 

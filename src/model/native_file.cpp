@@ -1,9 +1,6 @@
 // Writing native files.
 #include "bantam/model/native_file.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,6 +9,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/model/roles.hpp"
 #include "io/json.hpp"
+#include "io/stream_hash.hpp"
 
 namespace bantam::inline v0 {
 
@@ -27,17 +25,6 @@ std::string hexadecimal(XXH64_hash_t hash) {
   for (std::size_t i = 16; i-- > 0; hash >>= 4) text[i] = digits[hash & 15];
   return text;
 }
-
-/// The hash of parts one after the other.
-class Hasher {
- public:
-  Hasher() { XXH3_64bits_reset(&state_); }
-  void add(std::span<const std::byte> part) { XXH3_64bits_update(&state_, part.data(), part.size()); }
-  [[nodiscard]] std::string digest() const { return hexadecimal(XXH3_64bits_digest(&state_)); }
-
- private:
-  XXH3_state_t state_;
-};
 
 constexpr std::size_t hash_digits = 16;
 
@@ -141,12 +128,12 @@ NativeWriter::~NativeWriter() = default;
 void NativeWriter::write(std::span<const std::byte> bytes) {
   BANTAM_ASSERT(state_->next < state_->entries.size());
   const Entry& entry = state_->entries[state_->next++];
-  Hasher hasher;
+  StreamHash hash;
   for (const auto part : {bytes, order_bytes(entry)}) {
     state_->writer.write(part);
-    hasher.add(part);
+    hash.add(part);
   }
-  state_->hashes[entry.name] = hasher.digest();
+  state_->hashes[entry.name] = hexadecimal(hash.value());
 }
 
 void NativeWriter::commit() {
@@ -186,17 +173,21 @@ void check_hashes(const Checkpoint& checkpoint, const ModelWeights& weights) {
   parallel_for(std::ssize(tensors), 1, [&](Range range) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const CheckpointTensor& tensor = tensors[static_cast<std::size_t>(i)];
-      Hasher hasher;
+      StreamHash hash;
       if (const WeightMatrix* held = matrix_of(weights, tensor)) {
-        const WeightMatrix matrix = held->empty() ? checkpoint.load_matrix(tensor, Reading::direct) : *held;  // of those in files alone, one at a time
-        hasher.add({matrix.view().data, static_cast<std::size_t>(matrix.bytes())});
-        if (matrix.order() != nullptr) hasher.add(std::as_bytes(std::span(*matrix.order())));
+        if (held->empty()) {
+          tensor.source->for_each_part(0, tensor.format().matrix_bytes(tensor.rows, tensor.columns), Reading::direct, [&](std::span<const std::byte> part) { hash.add(part); });
+        } else {
+          hash.add({held->view().data, static_cast<std::size_t>(held->bytes())});
+        }
+        const auto& order = held->empty() ? tensor.order() : held->order();
+        if (order != nullptr) hash.add(std::as_bytes(std::span(*order)));
       } else if (const std::vector<float>* vector = vector_of(weights, tensor)) {
-        hasher.add(std::as_bytes(std::span(*vector)));
+        hash.add(std::as_bytes(std::span(*vector)));
       } else {
         continue;  // what the config carries
       }
-      differs[static_cast<std::size_t>(i)] = hasher.digest() != tensor.expected_hash;
+      differs[static_cast<std::size_t>(i)] = hexadecimal(hash.value()) != tensor.expected_hash;
     }
   });
   const auto found = std::ranges::find(differs, 1);

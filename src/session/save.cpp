@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <cstring>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "bantam/io/file.hpp"
 #include "bantam/nn/source_state.hpp"
+#include "io/stream_hash.hpp"
 #include "state.hpp"
 
 namespace bantam::inline v0 {
@@ -27,21 +25,21 @@ using ByteSink = FunctionRef<void(std::span<const std::byte>)>;
 /// Writes and hashes at once.
 class HashedWriter {
  public:
-  explicit HashedWriter(ByteSink sink) : sink_(sink) { XXH3_64bits_reset(&hash_); }
+  explicit HashedWriter(ByteSink sink) : sink_(sink) {}
   void write(std::span<const std::byte> bytes) {
-    XXH3_64bits_update(&hash_, bytes.data(), bytes.size());
+    hash_.add(bytes);
     sink_(bytes);
   }
   void write(std::uint64_t value) { write(std::as_bytes(std::span(&value, 1))); }
   void write_text(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void finish() {
-    const std::uint64_t digest = XXH3_64bits_digest(&hash_);
+    const std::uint64_t digest = hash_.value();
     sink_(std::as_bytes(std::span(&digest, 1)));
   }
 
  private:
   ByteSink sink_;
-  XXH3_state_t hash_{};
+  StreamHash hash_;
 };
 
 /// What tells states of other shapes apart.
@@ -93,14 +91,10 @@ class Session::Saved {
   }
   [[nodiscard]] std::uint64_t hash(std::size_t size) const {
     constexpr std::size_t most = std::size_t{1} << 20;
-    XXH3_state_t hash;
-    XXH3_64bits_reset(&hash);
+    StreamHash hash;
     std::vector<std::byte> room;
-    for (std::size_t at = 0; at < size; at += most) {
-      const auto bytes = part(at, std::min(most, size - at), room);
-      XXH3_64bits_update(&hash, bytes.data(), bytes.size());
-    }
-    return XXH3_64bits_digest(&hash);
+    for (std::size_t at = 0; at < size; at += most) hash.add(part(at, std::min(most, size - at), room));
+    return hash.value();
   }
   void check_unchanged() const {
     if (file_ != nullptr) file_->check_unchanged();

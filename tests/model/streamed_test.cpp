@@ -122,6 +122,11 @@ TEST_CASE("a table of per-layer embeddings stays in the file, unless all is to b
   CHECK(from_memory.residency() == nullptr);
   CHECK(logits_of(from_memory, 2) == expected);
   const Model usual = load(WeightMemory::automatic);
+  // A native file's has no more to be there to be compared with its hash.
+  compress_file(Checkpoint::open(folder / "m.gguf"), folder / "m.bantam", recipe::rtn("i4.g32"));
+  const Model verified = Model::load(folder / "m.bantam", {.verify = true});
+  CHECK(verified.weights().per_layer_embedding.empty());
+  CHECK(verified.fingerprint() == Model::load(folder / "m.bantam", {.memory = WeightMemory::huge_pages}).fingerprint());
   CHECK(error_of([&] { Forward(usual.config(), usual.weights(), 64, 1); }) == "weights: expected the table of per-layer embeddings in memory (WeightMemory::huge_pages), found it in the model's file");
   // What is there now may be another model.
   std::filesystem::resize_file(folder / "m.gguf", bytes.size() - 1);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bantam/core/team.hpp"
 #include "bantam/io/tensor_source.hpp"
 #include "bantam/model/piece_source.hpp"
 #include "bantam/quant/weights.hpp"
@@ -48,12 +49,17 @@ class MatrixSource : public PieceSource {
   virtual void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const = 0;
   /// The same of a row here and there: reads it, and its panel at most, from the file without mapping a page.
   virtual void look_up(std::int64_t row, std::span<float> out, RowCodes& scratch) const { read_row(row, out, scratch); }
+  /// Has the system begin to read what look_up() will want of a row, so that it waits for many at once.
+  virtual void announce(std::int64_t /*row*/) const noexcept {}
   /// The format that fill_panel() writes: format(), or f32 where a panel of that cannot be put together row by row.
   [[nodiscard]] virtual const FormatInfo& panel_format() const noexcept { return *format_; }
   /// Writes these of its rows to rows `first`, `first` + 1, ... of a panel.
   virtual void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const;
   /// All of it, bit-exact, in memory from `arena`, or in its own where that is null. Pages of files that had to be converted are given back to the system.
   [[nodiscard]] virtual WeightMatrix load(Reading reading, StorageArena* arena) const;
+
+  /// Calls f for the bytes `begin` to `end` of load()'s matrix part by part, in memory of a megabyte or a panel. Any threads may, at once. Not of a matrix in memory.
+  void for_each_part(std::int64_t begin, std::int64_t end, Reading reading, FunctionRef<void(std::span<const std::byte>)> f) const;
 
   // The same into memory that is there, in pieces, which any threads may read in any order. Not of a matrix in memory.
   /// Bytes that it takes, from a multiple of MappedFile::block_bytes on.
@@ -74,6 +80,8 @@ class MatrixSource : public PieceSource {
       : description_(std::move(description)), rows_(rows), columns_(columns) {}
 
   [[nodiscard]] std::int64_t panels_of_piece() const noexcept;
+  /// Writes panels `first`, `first` + 1, ... of those that load() gives, `count` of them, over zeros.
+  virtual void load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading reading) const;
 
   std::string description_;
   std::string doubt_;

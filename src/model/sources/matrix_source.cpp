@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "bantam/core/parallel.hpp"
+#include "file_part.hpp"
 
 namespace bantam::inline v0 {
 
@@ -30,14 +31,34 @@ std::int64_t MatrixSource::pieces() const noexcept { return div_up(div_up<std::i
 
 std::int64_t MatrixSource::panels_of_piece() const noexcept { return std::max<std::int64_t>(1, piece_bytes / format_->panel_bytes(columns_)); }
 
-void MatrixSource::load_piece(std::int64_t piece, std::byte* room, Reading /*reading*/) const {
-  const std::int64_t panel_bytes = format_->panel_bytes(columns_), first = piece * panels_of_piece();
-  const std::int64_t last = std::min(first + panels_of_piece(), div_up<std::int64_t>(rows_, panel_rows));
-  for (std::int64_t p = first; p < last; ++p) {
+void MatrixSource::load_piece(std::int64_t piece, std::byte* room, Reading reading) const {
+  const std::int64_t first = piece * panels_of_piece(), count = std::min(panels_of_piece(), div_up<std::int64_t>(rows_, panel_rows) - first);
+  load_panels(first, count, room + first * format_->panel_bytes(columns_), reading);
+}
+
+void MatrixSource::load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading /*reading*/) const {
+  for (std::int64_t p = first; p < first + count; ++p, panel += format_->panel_bytes(columns_)) {
     std::array<std::int64_t, panel_rows> rows;
     std::iota(rows.begin(), rows.end(), p * panel_rows);
-    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows_ - p * panel_rows));
-    fill_panel(std::span(rows).first(count), 0, room + p * panel_bytes);
+    fill_panel(std::span(rows).first(static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows_ - p * panel_rows))), 0, panel);
+  }
+}
+
+void MatrixSource::for_each_part(std::int64_t begin, std::int64_t end, Reading reading, FunctionRef<void(std::span<const std::byte>)> f) const {
+  if (const std::span<const std::byte> stored = stored_as_loaded(); !stored.empty()) {
+    for (; begin < end; begin += piece_bytes) {
+      const auto part = stored.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min(piece_bytes, end - begin)));
+      f(FilePart(*parts_[0].entry->file, part, reading).bytes());
+    }
+    return;
+  }
+  const std::int64_t panel_bytes = format_->panel_bytes(columns_), last = div_up(end, panel_bytes);
+  for (std::int64_t first = begin / panel_bytes; first < last; first += panels_of_piece()) {
+    const std::int64_t count = std::min(panels_of_piece(), last - first), at = first * panel_bytes;
+    const auto panels = allocate_storage(static_cast<std::size_t>(count * panel_bytes));  // of zeros, as all that load() fills
+    load_panels(first, count, panels.get(), reading);
+    const std::int64_t from = std::max(begin, at), to = std::min(end, at + count * panel_bytes);
+    f({panels.get() + (from - at), static_cast<std::size_t>(to - from)});
   }
 }
 

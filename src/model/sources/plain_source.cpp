@@ -5,6 +5,7 @@
 
 #include "bantam/core/error.hpp"
 #include "bantam/model/source_type.hpp"
+#include "file_part.hpp"
 #include "transforms.hpp"
 
 namespace bantam::inline v0 {
@@ -32,38 +33,30 @@ class PlainSource final : public MatrixSource {
     type_.fill_rows(panel, place, static_cast<int>(wanted.size()), columns_, bytes.get(), row_bytes_);
   }
 
-  void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override {
-    const std::int64_t first = piece * panels_of_piece() * panel_rows, count = std::min(panels_of_piece() * panel_rows, rows_ - first);
-    const std::span<const std::byte> part = bytes_of(first, count);
-    const MappedFile& file = *parts_[0].entry->file;
-    // Blocks of the file go to whole blocks of memory.
-    constexpr std::size_t block = MappedFile::block_bytes;
-    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(part.size() + 3 * block);
-    std::byte* from = bytes.get();
-    if (reading == Reading::direct) {
-      from += round_up<std::uintptr_t>(reinterpret_cast<std::uintptr_t>(from), block) - reinterpret_cast<std::uintptr_t>(from);
-      file.read_blocks(part, from);
-      from += static_cast<std::size_t>(part.data() - file.bytes().data()) % block;
-    } else {
-      file.read(part, from);
-    }
-    std::byte* panel = room + piece * panels_of_piece() * format_->panel_bytes(columns_);
-    for (std::int64_t row = 0; row < count; row += panel_rows, panel += format_->panel_bytes(columns_)) {
-      type_.fill_rows(panel, 0, static_cast<int>(std::min<std::int64_t>(panel_rows, count - row)), columns_, from + row * row_bytes_, row_bytes_);
-    }
-  }
+  void announce(std::int64_t row) const noexcept override { file().will_need(bytes_of(row, 1)); }
 
   [[nodiscard]] std::shared_ptr<const MatrixSource> select(const Selection& rows) const override {
     if (!rows.is_run()) return nullptr;
     return std::make_shared<PlainSource>(type_, TensorPart(*parts_[0].entry, bytes_of(rows.first, rows.count())), rows.count(), columns_);
   }
 
+ protected:
+  void load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading reading) const override {
+    const std::int64_t begin = first * panel_rows, end = std::min(begin + count * panel_rows, rows_);
+    const FilePart part(file(), bytes_of(begin, end - begin), reading);
+    const std::byte* from = part.bytes().data();
+    for (std::int64_t row = begin; row < end; row += panel_rows, panel += format_->panel_bytes(columns_), from += panel_rows * row_bytes_) {
+      type_.fill_rows(panel, 0, static_cast<int>(std::min<std::int64_t>(panel_rows, end - row)), columns_, from, row_bytes_);
+    }
+  }
+
  private:
+  [[nodiscard]] const MappedFile& file() const noexcept { return *parts_[0].entry->file; }
   [[nodiscard]] std::span<const std::byte> bytes_of(std::int64_t row, std::int64_t rows) const noexcept {
     return parts_[0].bytes.subspan(static_cast<std::size_t>(row * row_bytes_), static_cast<std::size_t>(rows * row_bytes_));
   }
   /// Read, not mapped: a file that another program cuts short is an error then, where a lost page would end the process.
-  void read(std::int64_t row, std::int64_t rows, std::byte* to) const { parts_[0].entry->file->read(bytes_of(row, rows), to); }
+  void read(std::int64_t row, std::int64_t rows, std::byte* to) const { file().read(bytes_of(row, rows), to); }
 
   const SourceType& type_;
   std::int64_t row_bytes_;

@@ -66,6 +66,7 @@ class NativeSource final : public Strip16Source {
     file().read({panel_of(row), static_cast<std::size_t>(format_->panel_bytes(columns_))}, room.get());
     WeightMatrix(*format_, std::min<std::int64_t>(panel_rows, rows_ - first), columns_, room, order_).read_row(row - first, out, scratch);
   }
+  void announce(std::int64_t row) const noexcept override { file().will_need({panel_of(row), static_cast<std::size_t>(format_->panel_bytes(columns_))}); }
   [[nodiscard]] WeightMatrix load(Reading reading, StorageArena* arena) const override {
     return reading == Reading::mapped ? matrix_ : MatrixSource::load(reading, arena);
   }
