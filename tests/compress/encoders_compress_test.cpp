@@ -23,7 +23,8 @@ struct EncoderModel {
     if (arch == &archs::modernbert && labels > 0) tiny.pooling = Pooling::mean;
     tiny.make();
     tiny.write_folder(folder / "hf");
-    for (const std::vector<TokenId>& text : samples_of(40, 77).samples) expected_.emplace_back(text, tiny.reference().logits(text));
+    const reference::Transformer reference = tiny.reference();
+    for (const std::vector<TokenId>& text : samples_of(40, 77).samples) expected_.emplace_back(text, reference.logits(text));
   }
   /// How far the states of texts are from the reference's, relative to their size.
   [[nodiscard]] double error(const std::filesystem::path& path) const {
