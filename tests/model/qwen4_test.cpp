@@ -124,6 +124,34 @@ TEST_CASE("each part of Qwen4 counts") {
   check_parts_count(parts, some_tokens(30));
 }
 
+TEST_CASE("quantized matrices of hyper-connections stay as they are") {
+  TinyModel tiny{.arch = &archs::qwen4_exp, .dim = 64};
+  tiny.make();
+  const std::string name = "model.layers.0.mixer_streams_down";
+  const std::size_t width = static_cast<std::size_t>(tiny.sizes.streams * tiny.sizes.dim), count = tiny.reference().weights.at(name).size();
+  REQUIRE(width % 32 == 0);
+  // Q8_0: a scale of 2^-7 as a half, and 32 codes.
+  std::string blocks;
+  std::vector<float> values;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 32 == 0) blocks += {'\x00', '\x20'};
+    const auto code = static_cast<signed char>(static_cast<int>(i * 37 % 61) - 30);
+    blocks += static_cast<char>(code);
+    values.push_back(static_cast<float>(code) / 128);
+  }
+  reference::Transformer reference = tiny.reference();
+  reference.weights.at(name) = values;
+  tiny.remove("model.layers.0.attn_hyper_connection.input_mix_weight_down.weight");
+  const TemporaryFolder folder;
+  write_file(folder / "m.gguf", tiny.gguf().tensor("blk.0.hc_attn_down.weight", {static_cast<std::int64_t>(width), static_cast<std::int64_t>(count / width)}, 8, blocks).bytes());
+  const Model model = Model::load(folder / "m.gguf", {.memory = WeightMemory::huge_pages});
+  const WeightMatrix& down = model.weights().layers[0].mixer_streams.down;
+  CHECK(!down.format().is_float);
+  CHECK(std::ranges::equal(down.dequantize().span(), values));
+  const auto tokens = some_tokens(12);
+  CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) < 0.02);  // what it reads is rounded to 8 bits
+}
+
 TEST_CASE("n-grams that are no longer than a text, and none over its end, whatever is asked first") {
   const nn::NgramOptions o{.tokens = 3, .heads = 1, .width = 1, .rows = 30, .taps = 1, .end = 9, .multipliers = {1, 100, 10'000}, .offsets = {0, 0}, .sizes = {1'000'000, 1'000'000}};
   const auto rows_of = [&](std::vector<std::int64_t> text) {
