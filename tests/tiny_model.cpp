@@ -108,12 +108,12 @@ std::string reference_name(const TensorId& id, bool sparse) {
     case Role::down_bias: return layer + "mlp.down_proj.bias";
     case Role::attention_gate: return layer + "self_attn.gate_proj.weight";
     case Role::index_q:
-    case Role::index_k:
-    case Role::index_weights:
-    case Role::index_k_norm:
-    case Role::index_k_norm_bias:
-    case Role::index_q_stream:
-    case Role::index_q_norm: return message(layer, "self_attn.indexer.", static_cast<int>(id.role));
+    case Role::index_q_stream: return layer + "self_attn.indexer.q";
+    case Role::index_k: return layer + "self_attn.indexer.k";
+    case Role::index_weights: return layer + "self_attn.indexer.weights";
+    case Role::index_q_norm: return layer + "self_attn.indexer.q_norm";
+    case Role::index_k_norm: return layer + "self_attn.indexer.k_norm";
+    case Role::index_k_norm_bias: return layer + "self_attn.indexer.k_norm_bias";
     case Role::attention_out_norm: return layer + "attention_out_norm";
     case Role::ffn_out_norm: return layer + "ffn_out_norm";
     case Role::latent_down: return layer + "mlp.latent_down.weight";
@@ -401,7 +401,7 @@ TinyModel& TinyModel::make() {
   }
   const bool turns_part = !arch->latent && (arch->default_rope_part < 1 || (arch->find(Field::rope_dim) != nullptr && !arch->find(Field::rope_dim)->hf.empty()));
   if (turns_part) sizes.rope.dim = head_dim / 4 * 2;
-  if (arch->find(Field::index_used) != nullptr) sizes.index = {.heads = 3, .dim = 64, .used = index_used, .block = arch->find(Field::index_block) != nullptr ? 4 : 1, .context = context}, sizes.context = std::min(context, index_used);
+  if (arch->find(Field::index_used) != nullptr) sizes.index = {.heads = 3, .dim = std::max<std::int64_t>(64, sizes.rope.dim), .used = index_used, .block = arch->find(Field::index_block) != nullptr ? 4 : 1};
   if (arch->find(Field::expert_latent) != nullptr) sizes.expert_latent = expert_latent;
   if (arch->single_group) key_heads = 1;
   sizes.has_rope = !arch->learns_positions() && (!arch->says_rope || turned);
@@ -966,6 +966,8 @@ reference::Transformer TinyModel::reference() const {
   r.value_scale = scales.values;
   r.per_layer_dim = sizes.per_layer_dim;
   r.streams = sizes.streams, r.active_stream = sizes.active_stream;
+  r.indexer = {static_cast<std::size_t>(sizes.index.heads), static_cast<std::size_t>(sizes.index.dim), static_cast<std::size_t>(sizes.index.used), static_cast<std::size_t>(sizes.index.block),
+               arch->index_pairs == nn::RopePairs::adjacent, arch->latent ? 1e-6 : sizes.norm_eps};
   r.connects_streams = sizes.connects_streams(), r.sigmoid_delta = sizes.sigmoid_delta;
   const nn::NgramOptions& ngrams = sizes.ngrams;
   r.ngrams = {static_cast<std::size_t>(ngrams.tokens), static_cast<std::size_t>(ngrams.heads), ngrams.taps, static_cast<std::int32_t>(ngrams.end), ngrams.multipliers, ngrams.offsets, ngrams.sizes};

@@ -67,7 +67,7 @@ struct TinyModel {
   std::optional<Pooling> pooling = {};
   std::vector<PooledLayer> pooled_layers = {};  ///< behind it; folders have them in files of their own: write_modules()
   bool tied = false;
-  std::int64_t index_used = 4096;  ///< tokens that sparse attention lets a query see
+  std::int64_t index_used = 12;  ///< tokens that sparse attention lets a query see
   bool biases = false;  ///< what is optional: Llama's attention_bias, GLM-4.5's norms of q and k
   bool sees = false;    ///< folders are as those of models that see: where these have experts in one tensor, so have they
   bool fuses = true;    ///< folders have experts in one tensor where the architecture's own have

@@ -12,9 +12,6 @@
 namespace bantam::inline v0 {
 
 void check_positions(const ModelConfig& config, std::int64_t tokens, std::string_view what) {
-  if (config.index.used > 0 && tokens > config.index.used) {
-    fail(Errc::unsupported, what, ": expected at most the ", config.index.used, " tokens that sparse attention lets every token see, found ", tokens);
-  }
   if (!config.arch->learns_positions() || tokens <= config.context) return;
   fail(Errc::invalid_argument, what, ": expected at most the ", config.context, " tokens that the model has learned positions of, found ", tokens);
 }
@@ -125,6 +122,7 @@ nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
       shape.of_layers.emplace_back();
     } else {
       shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0, spec.window, kv_rank} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec), spec.window});
+      shape.of_layers.back().index_dim = index.dim;
     }
   }
   // Whoever reads another's may see more of them.
@@ -202,7 +200,7 @@ FieldValue value_of(const ModelConfig& c, Field field) {
       return c.arch->find(Field::shared_experts) != nullptr ? sparse.expert_ffn : unless(0, std::max(sparse.ffn, sparse.expert_ffn));
     case Field::ffn_factor: return c.ffn % c.dim == 0 ? FieldValue(c.ffn / c.dim) : FieldValue(static_cast<double>(c.ffn) / static_cast<double>(c.dim));
     case Field::vocab: return c.vocab;
-    case Field::context: return c.index.used > 0 ? c.index.context : c.context;
+    case Field::context: return c.context;
     case Field::index_heads: return unless(0, c.index.heads);
     case Field::index_dim: return unless(0, c.index.dim);
     case Field::index_used: return unless(0, c.index.used);

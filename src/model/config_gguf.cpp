@@ -193,7 +193,7 @@ void read_index_blocks(const GgufFile& file, const std::string& prefix, ModelCon
   if (c.index.block < 0 || c.index.block > c.index.used) fail(Errc::corrupt, file.path().string(), ": ", key, ": expected up to ", c.index.used, " tokens, found ", c.index.block);
   if (c.index.block > 0) return;
   c.index.block = 1;
-  c.context = c.index.used = c.index.context;
+  c.index.used = c.context;
 }
 
 /// How rope is stretched over longer texts.
@@ -294,6 +294,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   detail::read_gate_sparsity(file, prefix, c);
   c.sigmoid_delta = !arch.delta_gate_key.empty();
   read_index_blocks(file, prefix, c);
+  detail::check_index(c, place);
   detail::read_ngrams(file, prefix, c);
   read_use(file, prefix, c);
   read_pooled_layers(file, prefix, c);

@@ -159,6 +159,7 @@ void read_index(const Source& source, ModelConfig& c) {
   if (c.arch->find(Field::index_used) == nullptr) return;
   c.index = {.heads = require_extent(source, Field::index_heads), .dim = require_extent(source, Field::index_dim), .used = require_extent(source, Field::index_used),
              .block = extent_or(source, Field::index_block, 1)};
+  if (c.index.block > c.index.used) fail(Errc::corrupt, source.place, ": ", source.key(Field::index_block), ": expected up to ", c.index.used, " tokens, found ", c.index.block);
   if (c.index.heads > 1 << 16 || c.index.dim > 1 << 16) fail(Errc::corrupt, source.place, ": ", source.key(Field::index_heads), ": expected up to 65536 heads of up to 65536, found ", c.index.heads, " of ", c.index.dim);
 }
 
@@ -336,9 +337,15 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   }
   c.rope.original_context = c.context;
   read_index(source, c);
-  if (c.index.used > 0) c.index.context = std::exchange(c.context, std::min(c.context, c.index.used));
   read_scales(source, c);
   return c;
+}
+
+void check_index(const ModelConfig& c, const std::string& place) {
+  if (c.index.used == 0) return;
+  if (c.index.block < 1 || page_tokens % c.index.block != 0) fail(Errc::unsupported, place, ": blocks of the indexer: expected a divisor of ", page_tokens, " tokens, found ", c.index.block);
+  if (c.arch->latent && c.q_rank == 0) fail(Errc::unsupported, place, ": expected queries of low rank, which the indexer reads, found a rank of 0");
+  if (c.index.dim < c.rope.dim) fail(Errc::corrupt, place, ": heads of the indexer: expected at least the ", c.rope.dim, " numbers that rope turns, found ", c.index.dim);
 }
 
 float checked_limit(double limit, const std::string& place) {

@@ -53,6 +53,8 @@ struct Source {
   return c.window == 0 ? nn::LayerRope::model : c.window_of(layer) > 0 ? c.arch->window_rope : c.arch->full_rope;
 }
 
+/// Throws where heads of an indexer are shorter than what rope turns of them, for blocks that pages would cut, and where there is nothing that makes its queries.
+void check_index(const ModelConfig& c, const std::string& place);
 /// A number that gates of a layer stay below (nn::MlpWeights::limit); 0: there is none. Throws corrupt.
 [[nodiscard]] float checked_limit(double limit, const std::string& place);
 

@@ -316,6 +316,7 @@ void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t l
   }
   const ModelConfig& config = model().config();
   if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
+  if (config.index.used > 0) fail(Errc::unsupported, "remove: expected a model whose tokens see all before them, found one with an indexer");
   if (config.has_source()) fail(Errc::unsupported, "remove: expected a model of one text, found a decoder behind an encoder");
   if (!config.arch->causal) fail(Errc::unsupported, "remove: expected a model whose tokens see those before them alone, found one of type ", config.arch->name);
   if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");

@@ -20,6 +20,14 @@ double score_scale(const ModelConfig& c, const LayerSpec& spec) {
   return c.scales.attention > 0 ? c.scales.attention : 1 / std::sqrt(static_cast<double>(c.head_dim_of(spec)));
 }
 
+std::optional<nn::IndexerOptions> indexer_options(const ModelConfig& c) {
+  if (c.index.used == 0) return std::nullopt;
+  nn::RopeOptions rope = c.rope;
+  rope.pairs = c.arch->index_pairs;
+  // DeepSeek's norm of keys is a layer norm, with an epsilon of its own.
+  return nn::IndexerOptions{.heads = c.index.heads, .dim = c.index.dim, .used = c.index.used, .block = c.index.block, .rope = rope, .norm_eps = c.is_latent() ? 1e-6 : c.norm_eps};
+}
+
 /// Of the layers whose attention is like that of layer i.
 nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i) {
   std::int64_t kv_heads = 1;
@@ -39,7 +47,8 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
                     .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.sees_all(i) ? nn::Sight::round : nn::Sight::back, .chunked = c.arch->chunks_windows},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
           .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .relative_bias = c.relative_bias, .clip = static_cast<float>(c.qkv_clip),
-          .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .value_scale = static_cast<float>(c.scales.values), .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps};
+          .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .value_scale = static_cast<float>(c.scales.values), .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps,
+          .indexer = indexer_options(c)};
 }
 
 nn::StateSpaceOptions space_options(const ModelConfig& c) {
@@ -57,7 +66,8 @@ nn::LatentAttentionOptions latent_options(const ModelConfig& c) {
   // Long contexts lower every score; YaRN's other half makes up for it (arXiv:2309.00071, 3.4).
   const double m = c.rope.scaling == nn::RopeScaling::yarn ? 0.1 * c.rope.score_mscale * std::log(c.rope.factor) + 1 : 1;
   return {.heads = c.heads, .head_dim = c.head_dim, .value_dim = c.value_dim, .q_rank = c.q_rank, .kv_rank = c.kv_rank, .rope = c.rope,
-          .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps, .temperature = c.temperature, .gates_heads = c.arch->output_gate == nn::OutputGate::of_heads};
+          .scale = static_cast<float>(m * m / std::sqrt(static_cast<double>(c.head_dim))), .norm_eps = c.norm_eps, .temperature = c.temperature, .gates_heads = c.arch->output_gate == nn::OutputGate::of_heads,
+          .indexer = indexer_options(c)};
 }
 
 }  // namespace

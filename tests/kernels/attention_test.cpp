@@ -148,6 +148,76 @@ TEST_CASE("spans softened apart and merged give the whole softmax, the same bits
   }
 }
 
+TEST_CASE("rows see the tokens that were chosen for them alone, however many go together, the same bits on every table") {
+  const std::int64_t d = 32;
+  const int tokens = 200, group = 3, rows = 4, pages = 4;
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d)));
+  const std::vector<float> q = normal_row(rows * group * d, 31), keys = normal_row(tokens * d, 32), values = normal_row(tokens * d, 33);
+  // Of the tokens that see them: every one, one, those of the second page, some.
+  const std::uint64_t words[rows][pages] = {{~0UL, ~0UL, ~0UL, ~0UL}, {0, 0, 1UL << 17, 0}, {0, ~0UL, 0, 0}, {0x8000000000000001, 0x00f00f0000000000, 0, 0x6}};
+  const auto attended = [&](const KernelTable& table, std::size_t kind, int together) {
+    std::vector<AttentionState> states(static_cast<std::size_t>(rows * group));
+    std::vector<float> out(q.size());
+    for (int page = 0; page < pages; ++page) {
+      const auto of_keys = page_of(table.kv[kind], keys, false, page * bantam::page_tokens, d), of_values = page_of(table.kv[kind], values, true, page * bantam::page_tokens, d);
+      for (int row = 0; row < rows; row += together) {
+        AttentionRows part{q.data() + row * group * d, out.data() + row * group * d, states.data() + row * group, std::min(together, rows - row) * group, group, tokens - rows + row};
+        part.chosen = &words[row][page], part.chosen_stride = pages;
+        table.kv[kind].attend({of_keys.data(), of_values.data(), page * bantam::page_tokens, d, scale}, part);
+      }
+    }
+    for (int row = 0; row < rows * group; ++row) table.attend_finish(states[static_cast<std::size_t>(row)], out.data() + row * d, d);
+    return out;
+  };
+  for (std::size_t kind = 0; kind < bantam::KvKinds::size; ++kind) {
+    const std::vector<float> defined = attended(generic_table(), kind, 1);
+    for (const KernelTable* table : bantam::kernel_tables()) {
+      CAPTURE(std::string(table->name));
+      for (const int together : {1, 2, rows}) CHECK(attended(*table, kind, together) == defined);
+    }
+    for (int row = 0; row < rows * group && kind == 0; ++row) {
+      std::vector<float> seen_keys, seen_values;
+      for (int t = 0; t <= tokens - rows + row / group; ++t) {
+        if ((words[row / group][t / bantam::page_tokens] >> t % bantam::page_tokens & 1) == 0) continue;
+        seen_keys.insert(seen_keys.end(), keys.begin() + t * d, keys.begin() + (t + 1) * d);
+        seen_values.insert(seen_values.end(), values.begin() + t * d, values.begin() + (t + 1) * d);
+      }
+      const std::vector<float> query(q.begin() + row * d, q.begin() + (row + 1) * d);
+      const std::vector<double> expected = whole_softmax(query, seen_keys, seen_values, d, 0, static_cast<int>(std::ssize(seen_keys) / d), static_cast<double>(scale));
+      for (std::int64_t i = 0; i < d; ++i) CHECK(std::fabs(static_cast<double>(defined[static_cast<std::size_t>(row * d + i)]) - expected[static_cast<std::size_t>(i)]) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("an indexer's scores are sums of rectified products, the same bits on every table") {
+  for (const std::int64_t d : padded_dims) {
+    for (const int heads : {1, 3, 4, 9}) {
+      CAPTURE(d);
+      CAPTURE(heads);
+      const std::vector<float> q = normal_row(heads * d, 41), keys = normal_row(bantam::page_tokens * d, 42), weights = normal_row(heads, 43);
+      for (const bool weighs : {false, true}) {
+        const auto scores = [&](const KernelTable& table) {
+          const auto page = page_of(table.kv[0], keys, false, 0, d);
+          std::vector<float> out(bantam::page_tokens);
+          table.index_scores(reinterpret_cast<const float*>(page.data()), {q.data(), weighs ? weights.data() : nullptr, heads, d}, out.data());
+          return out;
+        };
+        const std::vector<float> defined = scores(generic_table());
+        for (const KernelTable* table : bantam::kernel_tables()) CHECK(scores(*table) == defined);
+        for (std::int64_t t = 0; t < bantam::page_tokens; ++t) {
+          double expected = 0;
+          for (std::int64_t h = 0; h < heads; ++h) {
+            double dot = 0;
+            for (std::int64_t i = 0; i < d; ++i) dot += static_cast<double>(q[static_cast<std::size_t>(h * d + i)]) * static_cast<double>(keys[static_cast<std::size_t>(t * d + i)]);
+            expected += std::max(dot, 0.0) * (weighs ? static_cast<double>(weights[static_cast<std::size_t>(h)]) : 1);
+          }
+          CHECK(std::fabs(static_cast<double>(defined[static_cast<std::size_t>(t)]) - expected) < 1e-5 * static_cast<double>(d * heads));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("equal keys give the mean of the values") {
   for (const KernelTable* table : bantam::kernel_tables()) {
     const std::vector<float> values = normal_row(100 * 16, 4);

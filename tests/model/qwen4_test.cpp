@@ -31,8 +31,8 @@ TEST_CASE("Qwen4's configs are read as they are published, and n-grams come to t
   CHECK(c.sigmoid_delta);
   CHECK(c.rope.dim == 64);
   CHECK(c.index.block == 4);
-  CHECK(c.context == 2048);
-  CHECK(c.index.context == 262144);
+  CHECK(c.index.used == 2048);
+  CHECK(c.context == 262144);
   CHECK(c.layer(0).ffn == 640);
   CHECK(c.router.renormalize);
   CHECK_FALSE(attends(c.layer(2).mixer));
@@ -86,6 +86,9 @@ TEST_CASE("numbers of Qwen4 that cannot be are refused by name") {
   has(refused("eos_token_id", nullptr), "eos_token_id: expected the token that n-grams do not reach over, found nothing");
   has(refused("ngram_vocab_size_base", 1e12), "ngram_vocab_size_base: expected a whole number from 2");
   has(refused("ngram_sizes", {1, 2}), "expected 3 multipliers of n-grams, found 0");
+  has(refused("indexer_budget", 3), "indexer_compress_ratio: expected up to 3 tokens, found 4");
+  has(refused("indexer_compress_ratio", 6), "blocks of the indexer: expected a divisor of 64 tokens, found 6");
+  has(refused("indexer_head_dim", 32), "heads of the indexer: expected at least the 64 numbers that rope turns, found 32");
   has(refused("indexer_budget", nullptr), "indexer_budget: expected a number, found nothing");
 }
 

@@ -270,11 +270,12 @@ struct Pass : Transformer {
   }
 
   void turn(Row& x, std::size_t position) const { turn(x, position, frequencies, magnitude); }
-  void turn(Row& x, std::size_t position, const std::vector<double>& by, double size) const {
+  void turn(Row& x, std::size_t position, const std::vector<double>& by, double size) const { turn(x, position, by, size, adjacent_pairs); }
+  static void turn(Row& x, std::size_t position, const std::vector<double>& by, double size, bool adjacent) {
     const std::size_t n = by.size();
     for (std::size_t i = 0; i < n; ++i) {
       const double angle = static_cast<double>(position) * by[i];
-      double &one = x[adjacent_pairs ? 2 * i : i], &other = x[adjacent_pairs ? 2 * i + 1 : i + n];
+      double &one = x[adjacent ? 2 * i : i], &other = x[adjacent ? 2 * i + 1 : i + n];
       const double a = one, b = other;
       one = size * (a * std::cos(angle) - b * std::sin(angle));
       other = size * (b * std::cos(angle) + a * std::sin(angle));
@@ -491,6 +492,25 @@ struct Pass : Transformer {
     return biases;
   }
 
+  /// Which tokens up to its own each token of a layer sees, by its indexer; x is what the layer reads, `low` what queries are made of.
+  [[nodiscard]] std::vector<std::vector<bool>> seen_by_index(const std::vector<Row>& x, const std::vector<Row>& low, const std::string& at) const {
+    if (indexer.used == 0) {
+      std::vector<std::vector<bool>> all;
+      for (std::size_t t = 0; t < x.size(); ++t) all.emplace_back(t + 1, true);
+      return all;
+    }
+    const auto vector = [&](const std::string& name) { return weights.contains(at + name) ? weights.at(at + name) : std::vector<float>(); };
+    IndexInputs in{.q_norm = vector("indexer.q_norm"), .k_norm = vector("indexer.k_norm"), .k_norm_bias = vector("indexer.k_norm_bias"), .turn = [&](Row& row, std::size_t position) {
+                     turn(row, position, frequencies, magnitude, indexer.adjacent);
+                   }};
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      in.queries.push_back(product(at + "indexer.q", "", low[t], static_cast<std::int64_t>(indexer.heads * indexer.dim)));
+      in.keys.push_back(product(at + "indexer.k", "", x[t], static_cast<std::int64_t>(indexer.dim)));
+      if (weights.contains(at + "indexer.weights")) in.weights.push_back(product(at + "indexer.weights", "", x[t], static_cast<std::int64_t>(indexer.heads)));
+    }
+    return chosen(indexer, in);
+  }
+
   /// What the output projection of each token reads. Keys and values are those of layer `kv_index`, which reads kv_x.
   [[nodiscard]] std::vector<Row> attention(const std::vector<Row>& x, std::int64_t index, const std::vector<Row>& kv_x, std::int64_t kv_index) const {
     const std::string at = name_of_layer(index) + "self_attn.", kv_at = name_of_layer(kv_index) + "self_attn.";
@@ -525,6 +545,7 @@ struct Pass : Transformer {
     const std::int64_t seen = window > 0 ? window : static_cast<std::int64_t>(x.size());
     const auto sinks = weights.find(at + "sinks");
     const double scale = attention_scale > 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(d));
+    const std::vector<std::vector<bool>> sees = seen_by_index(x, x, at);
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < count; ++h) {
       const std::int64_t g = h / group;
@@ -546,6 +567,7 @@ struct Pass : Transformer {
         Row scores;
         const double slope = slope_of(h) * (scales_alibi ? scale : 1);
         for (std::size_t j = first; j <= last; ++j) scores.push_back(capped(dot(query, keys[j]) * scale, attention_softcap) - slope * static_cast<double>(i - j) + biases[x.size() - 1 + j - i]);
+        for (std::size_t j = first; j <= std::min(last, i); ++j) scores[j - first] = sees[i][j] ? scores[j - first] : -HUGE_VAL;
         scores = softmax_of(std::move(scores), sinks == weights.end() ? nullptr : &sinks->second, h);
         Row mean(static_cast<std::size_t>(of_values));
         for (std::size_t j = first; j <= last; ++j) {
@@ -573,9 +595,10 @@ struct Pass : Transformer {
   [[nodiscard]] std::vector<Row> latent_attention(const std::vector<Row>& x, const std::string& layer, bool turns) const {
     const std::string at = layer + "self_attn.";
     const std::int64_t rope = head_dim - nope_dim;
-    std::vector<Row> q, up, pe;
+    std::vector<Row> q, up, pe, low;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Row down = q_rank > 0 ? rms_norm(product(at + "q_a_proj.weight", "", x[i], q_rank), at + "q_a_layernorm.weight") : x[i];
+      low.push_back(down);
       q.push_back(product(at + (q_rank > 0 ? "q_b_proj.weight" : "q_proj.weight"), "", down, heads * head_dim));
       const Row both = product(at + "kv_a_proj_with_mqa.weight", "", x[i], kv_rank + rope);
       pe.emplace_back(both.begin() + kv_rank, both.end());
@@ -583,6 +606,7 @@ struct Pass : Transformer {
       const Row latent = rms_norm({both.begin(), both.begin() + kv_rank}, at + "kv_a_layernorm.weight");
       up.push_back(product(at + "kv_b_proj.weight", "", latent, heads * (nope_dim + value_dim)));
     }
+    const std::vector<std::vector<bool>> sees = seen_by_index(x, low, at);
     std::vector<Row> attended(x.size());
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t first = h * (nope_dim + value_dim);
@@ -593,7 +617,7 @@ struct Pass : Transformer {
         const double warm = 1 + temperature * std::log(1 + std::floor((static_cast<double>(i) + temperature_offset) / temperature_length));
         Row scores;
         for (std::size_t j = 0; j <= i; ++j) {
-          scores.push_back((dot(nope, &up[j][static_cast<std::size_t>(first)]) + dot(turned, pe[j])) * attention_scale * warm);
+          scores.push_back(sees[i][j] ? (dot(nope, &up[j][static_cast<std::size_t>(first)]) + dot(turned, pe[j])) * attention_scale * warm : -HUGE_VAL);
         }
         scores = softmax_of(std::move(scores), nullptr, h);
         Row mean(static_cast<std::size_t>(value_dim));

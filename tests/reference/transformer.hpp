@@ -12,6 +12,7 @@
 #include "reference/activations.hpp"
 #include "reference/altup.hpp"
 #include "reference/hyper_connections.hpp"
+#include "reference/indexer.hpp"
 #include "reference/recurrence.hpp"
 #include "reference/router.hpp"
 
@@ -78,6 +79,7 @@ struct Transformer {
   bool connects_streams = false;    ///< by hyper-connections (Qwen4)
   Ngrams ngrams{};                  ///< and the table that one of its layers reads
   bool sigmoid_delta = false;       ///< gates of gated_delta()
+  Indexer indexer{};                ///< of what attention sees; used 0: there is none
   std::map<std::string, std::vector<float>> weights;
 
   using Row = std::vector<double>;

@@ -113,6 +113,17 @@ struct AttentionRows {
   const float* biases = nullptr;
   std::int64_t bias_reach = 0;
   std::int64_t bias_position = 0;  ///< of the first row; `position` is another where all see everything
+  /// Where an indexer chooses what is seen (nn/blocks/indexer.hpp): of each token a bit for each token of the page, the first of them lowest; null: all.
+  const std::uint64_t* chosen = nullptr;
+  std::int64_t chosen_stride = 0;  ///< from one token's to the next's
+};
+
+/// What an indexer asks of a page of keys in floats, (dim, 64): its queries, and what each of their heads counts (kernels/attention.hpp).
+struct IndexQuery {
+  const float* q = nullptr;        ///< (heads, dim)
+  const float* weights = nullptr;  ///< (heads); null: all 1
+  std::int64_t heads = 0;
+  std::int64_t dim = 0;  ///< padded to a multiple of 16 with zeros
 };
 
 /// Sums of rows of m, (inner, columns), weighed by rows of x, (rows, inner): kernels/recurrence.hpp. Columns are a multiple of 16.

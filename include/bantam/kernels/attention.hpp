@@ -84,6 +84,14 @@ float exp_of(float x) {
   return lanes[0];
 }
 
+/// Leaves of a row's scores those that are chosen. Out of line as the cap is.
+template <class A>
+__attribute__((noinline)) void drop_scores(float (&s)[page_tokens], std::uint64_t chosen, int first, int last) {
+  for (int t = first; t < last; ++t) {
+    if ((chosen >> t & 1) == 0) s[t] = -__builtin_inff();
+  }
+}
+
 /// Turns the scores begin .. end of one row into weights, and zeros around them in first .. last; brings the row's state
 /// up to the new maximum. NaN goes through the exponential into the sums.
 template <class A>
@@ -153,6 +161,12 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
     const std::int64_t to = position - page.start + 1;
     begin[m] = from < 0 ? 0 : from < page_tokens ? static_cast<int>(from) : page_tokens;
     end[m] = to < 0 ? 0 : to < page_tokens ? static_cast<int>(to) : page_tokens;
+    if (rows.chosen != nullptr) [[unlikely]] {
+      const std::uint64_t chosen = rows.chosen[(row + m) / rows.group * rows.chosen_stride];
+      const int lowest = chosen == 0 ? page_tokens : __builtin_ctzll(chosen), highest = chosen == 0 ? 0 : page_tokens - __builtin_clzll(chosen);
+      begin[m] = begin[m] > lowest ? begin[m] : lowest;
+      end[m] = end[m] < highest ? end[m] : highest;
+    }
     if (begin[m] >= end[m]) continue;
     first = begin[m] < first ? begin[m] : first;
     last = end[m] > last ? end[m] : last;
@@ -181,6 +195,7 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   if (rows.biases != nullptr) [[unlikely]] add_biases<A, MR>(s, page, rows, row, left, right);
   float* out = rows.out + row * value_dim;
   for (int m = 0; m < MR; ++m) {
+    if (rows.chosen != nullptr) [[unlikely]] drop_scores<A>(s[m], rows.chosen[(row + m) / rows.group * rows.chosen_stride], left, right);
     if (begin[m] < end[m]) {
       soften<A>(s[m], begin[m], end[m], left, right, rows.states[row + m], out + m * value_dim, value_dim);
     } else {
@@ -208,6 +223,31 @@ void attend(const AttentionPage& page, const AttentionRows& rows) noexcept {
   for (; row + 4 <= rows.count; row += 4) detail::attend_rows<A, Kv, 4>(page, rows, row);
   for (; row + 2 <= rows.count; row += 2) detail::attend_rows<A, Kv, 2>(page, rows, row);
   for (; row < rows.count; ++row) detail::attend_rows<A, Kv, 1>(page, rows, row);
+}
+
+/// scores[t] = sum over heads of weights[h] ReLU(q[h] . key t), for the tokens of a page of keys in floats, heads in order (DeepSeek V3.2, arXiv:2512.02556, eq. 1).
+/// scores: (64).
+template <class A>
+void index_scores(const float* keys, const IndexQuery& query, float* scores) noexcept {
+  using V = vec<A>;
+  constexpr int W = detail::attention_width<A>;
+  const AttentionPage page{.keys = reinterpret_cast<const std::byte*>(keys), .head_dim = query.dim};
+  alignas(64) float s[4][page_tokens];
+  alignas(64) float of_head[1][page_tokens];
+  for (int t = 0; t < page_tokens; ++t) scores[t] = 0;
+  const auto add = [&](const float* x, std::int64_t head) {
+    const auto weight = V::splat(query.weights == nullptr ? 1.0f : query.weights[head]), zero = V::splat(0.0f);
+    for (int t = 0; t < page_tokens; t += V::lanes) V::store(scores + t, V::fma(V::max(V::load(x + t), zero), weight, V::load(scores + t)));
+  };
+  std::int64_t head = 0;
+  for (; head + 4 <= query.heads; head += 4) {
+    for (int token = 0; token < page_tokens; token += W * 16) detail::score_strips<A, KvF32, 4, W, false>(page, query.q + head * query.dim, token, s);
+    for (int m = 0; m < 4; ++m) add(s[m], head + m);
+  }
+  for (; head < query.heads; ++head) {
+    for (int token = 0; token < page_tokens; token += W * 16) detail::score_strips<A, KvF32, 1, W, false>(page, query.q + head * query.dim, token, of_head);
+    add(of_head[0], head);
+  }
 }
 
 /// Adds what a row found in the pages of `next` to what it found before.

@@ -86,6 +86,7 @@ constexpr KernelTable make_table(FormatList<F...>) {
       .paths = simd::path_kernels<A>,
       .attend_merge = attend_merge<A>,
       .attend_finish = attend_finish<A>,
+      .index_scores = index_scores<A>,
       .int8_rate = int8_rate<A>,
   };
 }

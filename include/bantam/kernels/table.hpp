@@ -66,6 +66,7 @@ struct KernelTable {
   void (*attend_merge)(AttentionState& state, float* out, const AttentionState& next, const float* next_out,
                        std::int64_t head_dim) noexcept;
   void (*attend_finish)(const AttentionState& state, float* out, std::int64_t head_dim) noexcept;
+  void (*index_scores)(const float* keys, const IndexQuery& query, float* scores) noexcept;
   /// Integer products a second that this instruction set can do, as a loop that does nothing else: runs it once over
   /// `rounds` and returns the operations done (a multiply and an add are two).
   std::int64_t (*int8_rate)(std::int64_t rounds) noexcept;

@@ -60,12 +60,11 @@ struct ModelScales {
   bool operator==(const ModelScales&) const = default;
 };
 
-/// The indexer of sparse attention (DeepSeek V3.2, GLM-5, Qwen4). It is kept, not run: the model is used for as many tokens as it lets all be seen.
+/// The indexer of sparse attention (DeepSeek V3.2, GLM-5, Qwen4): nn::IndexerOptions.
 struct IndexOptions {
   std::int64_t heads = 0, dim = 0;
-  std::int64_t used = 0;     ///< tokens that a query sees; 0: there is none
-  std::int64_t block = 1;    ///< neighboring tokens that are chosen together
-  std::int64_t context = 0;  ///< tokens that the model was made for; ModelConfig's is no longer than `used`
+  std::int64_t used = 0;   ///< tokens that a query sees; 0: there is none
+  std::int64_t block = 1;  ///< neighboring tokens that are chosen together
   bool operator==(const IndexOptions&) const = default;
 };
 

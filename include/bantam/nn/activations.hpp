@@ -41,9 +41,9 @@ class Readers {
     BANTAM_ASSERT(matrices.size() <= most);
     for (const WeightMatrix* w : matrices) matrices_[count_++] = w;
   }
-  /// The ordered form that matrix `i` reads: the number of the first with the same order; meaningless without an order.
+  /// The ordered form that matrix `i` reads: the number of the first with the same order; meaningless without an order, which empty ones lack.
   [[nodiscard]] int form_of(int i) const noexcept {
-    for (int k = 0; k < i; ++k) {
+    for (int k = 0; k < i && at(i).order() != nullptr; ++k) {
       if (at(k).order() == at(i).order() && at(k).format().activation_block == at(i).format().activation_block) return k;
     }
     return i;

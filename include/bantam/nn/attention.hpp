@@ -34,6 +34,12 @@ struct AttentionSequence {
   std::int64_t source_tokens = 0;  ///< in the cache, of another text than the tokens', which they see all of; 0: they see their own
 };
 
+/// Which tokens rows of a pass see, of those that they may: of each row a bit for each token of its sequence, pages in order, the first of a page lowest.
+struct ChosenTokens {
+  const std::uint64_t* pages = nullptr;  ///< (rows, stride)
+  std::int64_t stride = 0;
+};
+
 /// softmax(q kT scale + mask) v for the rows of a pass. Online softmax: no tokens x tokens matrix exists.
 ///
 /// What a row sees is cut into spans of 512 tokens, each softened by itself and then merged with those before: the same
@@ -54,10 +60,10 @@ class Attention {
   /// if it has fewer than the shape says, and fewer heads in proportion; 0: as many. `sinks`: a score of each query head that takes part in
   /// the softmax and has no value (arXiv:2309.17453, as gpt-oss learns it); null: none. `slopes`, where tokens see those before them: of each
   /// query head, what its scores get for each token that a key is behind the query, times -1 (ALiBi: nn/alibi.hpp); null: nothing. `biases`, where
-  /// each head has keys of its own: what scores get by distance; null: nothing. `more`, where caches hold what comes in stretches: brings the next ones;
+  /// each head has keys of its own: what scores get by distance; null: nothing. `chosen`, where tokens see those before them: which; null: all. `more`, where caches hold what comes in stretches: brings the next ones;
   /// null: none does. The team is no larger than the number of workers. Throws what `more` throws, and out_of_memory where that is not null.
   void run(const KernelTable& kernels, Team& team, std::int64_t layer, std::int64_t window, const FloatRows& q, const OutputRows& out, std::int64_t kv_heads = 0,
-           const float* sinks = nullptr, const float* slopes = nullptr, const RelativeBias* biases = nullptr, const MoreKeys* more = nullptr);
+           const float* sinks = nullptr, const float* slopes = nullptr, const RelativeBias* biases = nullptr, const MoreKeys* more = nullptr, const ChosenTokens* chosen = nullptr);
 
  private:
   /// Tokens whose queries share one pass over the pages, at most, and rows.
@@ -124,6 +130,7 @@ class Attention {
     const float* sinks;
     const float* slopes;
     const RelativeBias* biases;
+    const ChosenTokens* chosen;
   };
   [[nodiscard]] std::int64_t query_head(const Unit& unit, std::int64_t row) const noexcept {
     return unit.head * group_ + unit.first_query + row % unit.heads;
@@ -155,6 +162,7 @@ class Attention {
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t page, std::int64_t end, const AttentionRows& rows, Scratch& scratch) const noexcept;
+  [[nodiscard]] static bool choose(const ChosenTokens& chosen, const Unit& unit, std::int64_t page, AttentionRows& rows) noexcept;
   [[nodiscard]] const float* values_of_keys(const float* keys, int tokens, float* values) const noexcept;
   void merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept;
   void finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
@@ -221,8 +229,8 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
 }
 
 inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window, const FloatRows& q, const OutputRows& out,
-                           std::int64_t kv_heads, const float* sinks, const float* slopes, const RelativeBias* biases, const MoreKeys* more) {
-  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes, biases};
+                           std::int64_t kv_heads, const float* sinks, const float* slopes, const RelativeBias* biases, const MoreKeys* more, const ChosenTokens* chosen) {
+  const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes, biases, chosen};
   BANTAM_ASSERT(biases == nullptr || group_ == 1);
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
   if (more != nullptr && pieces_.empty()) {
@@ -341,6 +349,7 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
   }
   const std::int64_t begin = std::max(all.begin, span * span_tokens), end = std::min(all.end, (span + 1) * span_tokens);
   for (std::int64_t page = begin / page_tokens; page * page_tokens < end; ++page) {
+    if (layer.chosen != nullptr && !choose(*layer.chosen, unit, page, rows)) continue;
     if (!round || layer.window == 0) {
       attend(layer, unit, page, end, rows, scratch);
       continue;
@@ -353,6 +362,16 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
       attend(layer, unit, page, end, {rows.q + row * padded_, rows.out + row * value_padded_, rows.states + row, static_cast<int>(unit.heads), static_cast<int>(unit.heads), own.end - 1, own.end - own.begin}, scratch);
     }
   }
+}
+
+/// Tells rows of a unit which tokens of a page they see. False: none.
+inline bool Attention::choose(const ChosenTokens& chosen, const Unit& unit, std::int64_t page, AttentionRows& rows) noexcept {
+  rows.chosen = chosen.pages + unit.sequence.row * chosen.stride + page;
+  rows.chosen_stride = chosen.stride;
+  for (std::int64_t t = 0; t < unit.sequence.tokens; ++t) {
+    if (rows.chosen[t * chosen.stride] != 0) return true;
+  }
+  return false;
 }
 
 /// The same over one page, as far as `end`.

@@ -28,6 +28,7 @@ struct KvLayer {
   std::int64_t value_dim = 0;  ///< 0: values are read from the keys (latent attention)
   std::int64_t window = 0;     ///< tokens that see it, from its own on; 0: all
   std::int64_t latent_dim = 0;  ///< where values are read from the keys: their last numbers, so many
+  std::int64_t index_dim = 0;   ///< of the key that an indexer chooses the token by (blocks/indexer.hpp); 0: there is none
   bool operator==(const KvLayer&) const = default;
 };
 
@@ -140,6 +141,20 @@ class KvCache {
     return expand_from(kernels, of(layer), value, place(layer, value, head, page), tokens, scratch);
   }
 
+  // Keys that an indexer chooses tokens by: floats where all keys are, else halves, for less would choose others.
+  /// x: as many numbers as the layer has, zeros up to the next multiple of 16. Different tokens may be written at once.
+  void store_index(const KernelTable& kernels, std::int64_t layer, std::int64_t position, const float* x) noexcept {
+    const Place& p = of(layer);
+    kernels.kv[index_kind()].store(x, index_place(layer, position / page_tokens), false, static_cast<int>(position % page_tokens), p.index_dim, 1);
+  }
+  /// Those of a page, as expand() gives keys. scratch: (64 * padded dim).
+  [[nodiscard]] const float* expand_index(const KernelTable& kernels, std::int64_t layer, std::int64_t page, int tokens, float* scratch) const noexcept {
+    const std::byte* const from = index_place(layer, page);
+    if (index_kind() == 0) return reinterpret_cast<const float*>(from);
+    kernels.kv[index_kind()].expand(from, false, tokens, of(layer).index_dim, scratch);
+    return scratch;
+  }
+
   /// The bytes of one page, for saving and restoring a session.
   [[nodiscard]] std::int64_t page_count() const noexcept { return static_cast<std::int64_t>(pages_.size()); }
   /// To write; it is in memory.
@@ -151,7 +166,7 @@ class KvCache {
   [[nodiscard]] std::span<const std::byte> read_page(std::int64_t index, std::shared_ptr<std::byte>& scratch) const;
 
  private:
-  /// A layer's part of a page: the keys of all heads, then their values.
+  /// A layer's part of a page: the keys of all heads, then their values, and those of an indexer.
   struct Place {
     std::int64_t offset = 0, heads = 0;
     std::int64_t key_dim = 0, value_dim = 0;      ///< padded to a multiple of 16
@@ -159,8 +174,9 @@ class KvCache {
     std::int64_t key_numbers = 0;                 ///< before padding
     std::int64_t key_block = 1, value_block = 1;  ///< rotation_block()
     std::int64_t window = 0;
+    std::int64_t index_dim = 0, index_bytes = 0;  ///< padded as the others
     [[nodiscard]] std::int64_t dim(bool value) const noexcept { return value ? value_dim : key_dim; }
-    [[nodiscard]] std::int64_t bytes() const noexcept { return heads * (key_bytes + value_bytes); }
+    [[nodiscard]] std::int64_t bytes() const noexcept { return heads * (key_bytes + value_bytes) + index_bytes; }
     /// Where a head's keys or values begin in it.
     [[nodiscard]] std::int64_t inside(bool value, std::int64_t head) const noexcept { return value ? heads * key_bytes + head * value_bytes : head * key_bytes; }
   };
@@ -201,12 +217,14 @@ class KvCache {
   };
 
   [[nodiscard]] const KvKernels& kv() const noexcept { return kernel_tables().back()->kv[kind_]; }
+  [[nodiscard]] std::size_t index_kind() const noexcept { return kind_ == 0 ? 0 : 1; }
   [[nodiscard]] const Place& of(std::int64_t layer) const noexcept { return places_[static_cast<std::size_t>(layer)]; }
-  [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t page) const noexcept {
-    const Place& p = of(layer);
+  [[nodiscard]] std::byte* place(std::int64_t layer, std::int64_t page) const noexcept {
     std::byte* const memory = pages_[static_cast<std::size_t>(page)].get();
-    return (memory != nullptr ? memory + p.offset : in_slot(layer, page)) + p.inside(value, head);
+    return memory != nullptr ? memory + of(layer).offset : in_slot(layer, page);
   }
+  [[nodiscard]] std::byte* place(std::int64_t layer, bool value, std::int64_t head, std::int64_t page) const noexcept { return place(layer, page) + of(layer).inside(value, head); }
+  [[nodiscard]] std::byte* index_place(std::int64_t layer, std::int64_t page) const noexcept { return place(layer, page) + of(layer).bytes() - of(layer).index_bytes; }
   /// A layer's part of a page that acquire() has brought.
   [[nodiscard]] std::byte* in_slot(std::int64_t layer, std::int64_t page) const noexcept {
     const Slot& slot = slots_.at_work();
@@ -305,6 +323,10 @@ inline KvCache::KvCache(const KvShape& shape, std::string_view kind) : shape_(sh
       if (l.value_dim > 0 || l.latent_dim > 0) p.key_block = block(l.key_dim | l.latent_dim);
       if (l.value_dim > 0) p.value_block = block(l.value_dim);
       if (l.latent_dim > 0) p.value_block = p.key_block;
+    }
+    if (l.index_dim > 0) {
+      p.index_dim = round_up<std::int64_t>(l.index_dim, 16);
+      p.index_bytes = kernel_tables().back()->kv[index_kind()].page_bytes(p.index_dim);
     }
     padded_dim_ = std::max({padded_dim_, p.key_dim, p.value_dim});
     page_bytes_ += p.bytes();

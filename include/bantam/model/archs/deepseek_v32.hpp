@@ -1,5 +1,4 @@
-// DeepSeek V3.2 and GLM-5: DeepSeek V3 with an indexer that chooses which tokens a query sees (arXiv:2512.02556). As long as a text is no longer than
-// what it chooses, all of them: the model is run so far, and the indexer is kept.
+// DeepSeek V3.2 and GLM-5: DeepSeek V3 with an indexer that chooses which tokens a query sees (arXiv:2512.02556).
 #pragma once
 
 #include "bantam/model/archs/deepseek.hpp"
@@ -40,6 +39,7 @@ inline constexpr ArchSpec glm_moe_dsa = [] {
   spec.hf_class = "GlmMoeDsaForCausalLM";
   spec.paper = "arXiv:2602.15763";
   spec.gguf = "glm-dsa";
+  spec.index_pairs = nn::RopePairs::adjacent;
   spec.default_norm_eps = 1e-5;
   return spec;
 }();

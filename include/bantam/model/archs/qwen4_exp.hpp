@@ -1,5 +1,5 @@
 // Qwen4's preview (Qwen3.8-Flash-Next): Qwen3.5's layers with experts on several residual streams, a table of n-grams, and an indexer that chooses which
-// tokens attention sees. As long as a text is no longer than what it chooses, all of them: the model is run so far, and the indexer is kept.
+// tokens attention sees.
 #pragma once
 
 #include "bantam/model/archs/qwen3_5.hpp"

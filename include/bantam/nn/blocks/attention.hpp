@@ -6,6 +6,7 @@
 #include "bantam/nn/alibi.hpp"
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/blocks/attention_kinds.hpp"
+#include "bantam/nn/blocks/indexer.hpp"
 #include "bantam/nn/blocks/mixer.hpp"
 #include "bantam/nn/blocks/pass_caches.hpp"
 #include "bantam/nn/blocks/pass.hpp"
@@ -33,6 +34,7 @@ struct SelfAttentionOptions {
   float value_scale = 1;      ///< values are multiplied by it (MiMo-V2)
   OutputGate output_gate = OutputGate::none;
   double norm_eps = 1e-5;
+  std::optional<IndexerOptions> indexer = {};  ///< of what queries see (Qwen4)
 };
 
 /// The block with its buffers: run() is attend(), which comes to what `o` reads, and project(), which multiplies by it.
@@ -44,6 +46,7 @@ class SelfAttention {
         bias_(options.relative_bias, options.shape.heads, options.shape.sight == Sight::round),
         heads_(static_cast<std::size_t>(workers)), values_(static_cast<std::size_t>(workers)) {
     if (options.local_rope) local_rope_.emplace(*options.local_rope, context_tokens);
+    if (options.indexer) indexer_.emplace(kernels, *options.indexer, context_tokens, workers);
     for (auto* heads : {&heads_, &values_}) {
       for (auto& head : *heads) head.ensure(static_cast<std::size_t>(round_up<std::int64_t>(std::max(options.shape.head_dim, value_dim()), 16)));
     }
@@ -54,7 +57,7 @@ class SelfAttention {
 
   /// Weights that attend() will be asked for; x is what q, k and v read.
   void serve(const AttentionWeights& w, Activations& x) {
-    for (const WeightMatrix* matrix : {&w.q, &w.k, &w.v, &w.gate}) {
+    for (const WeightMatrix* matrix : {&w.q, &w.k, &w.v, &w.gate, &w.index_k, &w.index_q_stream}) {
       if (!matrix->empty()) x.serve(kernels_, *matrix);
     }
     if (!w.o.empty()) attended_.serve(kernels_, w.o);
@@ -72,8 +75,9 @@ class SelfAttention {
     angles_.ensure(static_cast<std::size_t>(tokens * rope_.dim()));
     if (local_rope_) local_angles_.ensure(static_cast<std::size_t>(tokens * local_rope_->dim()));
     attention_.plan(caches_.find(sequences));
+    if (indexer_) indexer_->plan(tokens, sequences);
   }
-  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v, &w.gate}; }  // an empty one has no order
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {&w.q, &w.k, &w.v, &w.gate, &w.index_k, &w.index_q_stream}; }  // an empty one has no order
   /// What `o` reads is the only group behind the first.
   [[nodiscard]] Activations& inputs(int) noexcept { return attended_; }
   void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
@@ -91,6 +95,7 @@ class SelfAttention {
       float* local = local_angles_.data() + t * local_rope_->dim();
       local_rope_->angles(position, local, local + local_rope_->dim() / 2);
     }
+    if (indexer_) indexer_->find_angles(rows, part);
   }
   /// attended = softmax(q kT) v; keys and values go to the caches of their sequences, unless the layer has no k: then those that are at its
   /// place in the caches are read. Without v the values are what k makes. x: (tokens, dim), ready for its readers.
@@ -126,6 +131,7 @@ class SelfAttention {
   Rope rope_;
   std::optional<Rope> local_rope_;
   Attention attention_;
+  std::optional<Indexer> indexer_;
   RelativeBias bias_;            ///< of the layer at work
   PassCaches caches_;
   RowBuffer queries_;            ///< (tokens, heads * head_dim), where q_ has gates besides
@@ -162,8 +168,14 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   if (options_.head_norm == HeadNorm::all && !w.q_norm.empty()) normalize_all_heads(pass, w);
   rotate_and_store(pass, w, layer);
   if (!bias_.empty()) bias_.set(w.relative_bias, heads);
+  const ChosenTokens* chosen = nullptr;
+  if (indexer_) {
+    const int form = readers.form_of(5);
+    indexer_->store(pass, w, layer, x, readers.form_of(4), caches_);
+    chosen = indexer_->choose(pass, w, layer, x, form, x, form, caches_);
+  }
   attention_.run(kernels_, pass.team, layer.place, layer.window, (splits_queries() ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
-                 values_of(slopes_), bias_.empty() ? nullptr : &bias_, pass.more_keys);
+                 values_of(slopes_), bias_.empty() ? nullptr : &bias_, pass.more_keys, chosen);
   if (options_.output_gate != OutputGate::none) gate(pass, heads);
   if (!w.o_norm.empty()) normalize_attended(pass, w);
 }

@@ -3,8 +3,11 @@
 //   score = (W_UK^T q_nope) . c + rope(q_rope) . rope(k_rope),   out = W_UV sum softmax(score) c.
 #pragma once
 
+#include <optional>
+
 #include "bantam/nn/attention.hpp"
 #include "bantam/nn/blocks/attention.hpp"
+#include "bantam/nn/blocks/indexer.hpp"
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights/attention.hpp"
 #include "bantam/nn/linear.hpp"
@@ -23,6 +26,7 @@ struct LatentAttentionOptions {
   double norm_eps = 1e-6;
   Temperature temperature = {};  ///< of queries
   bool gates_heads = false;      ///< heads' outputs are multiplied as OutputGate::of_heads has it (Ling 3)
+  std::optional<IndexerOptions> indexer = {};  ///< of what queries see (DeepSeek V3.2)
 };
 
 /// The block with its buffers: run() is query(), which comes to what q_b reads, attend(), to what `o` reads, and project(), which
@@ -43,12 +47,12 @@ class LatentAttention {
     heads_.resize(static_cast<std::size_t>(options_.heads));
     products_.reserve(heads_.size());
   }
-  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a, &w.gate}; }  // an empty one has no order
+  [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a, &w.gate, &w.index_k, &w.index_weights}; }  // an empty one has no order
   /// What q_b reads, or `o`.
   [[nodiscard]] Activations& inputs(int group) noexcept { return group == 1 ? query_ : attended_; }
   void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
     if (until > 0) query(pass, w, x);
-    if (until > 1) attend(pass, w, layer);
+    if (until > 1) attend(pass, w, layer, x);
     if (until == to_the_end) project(pass, w, out);
   }
 
@@ -59,15 +63,18 @@ class LatentAttention {
       float* angles = angles_.data() + t * 2 * half;
       rope_.angles(rows[static_cast<std::size_t>(t)].position, angles, angles + half);
     }
+    if (indexer_) indexer_->find_angles(rows, part);
   }
   /// What reads x, (tokens, dim): the latent vectors, and the queries or what they are made of.
   void query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept;
-  /// attended = the outputs of all heads; latent vectors and rotated keys go to the caches of their sequences.
-  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer);
+  /// attended = the outputs of all heads; latent vectors and rotated keys go to the caches of their sequences. x: as query() has it, for the indexer.
+  void attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x);
   /// out = o attended. out: (tokens, dim).
   void project(const Pass& pass, const AttentionWeights& w, OutputRows out) noexcept;
 
  private:
+  /// What reads the normed low-rank queries.
+  [[nodiscard]] static Readers query_readers(const AttentionWeights& w) noexcept { return {&w.q_b, &w.index_q}; }
   [[nodiscard]] std::int64_t rope_dim() const noexcept { return options_.rope.dim; }
   [[nodiscard]] std::int64_t nope_dim() const noexcept { return options_.head_dim - rope_dim(); }
   /// Of a key in the cache, and of an absorbed query: the rotated part, then the latent one.
@@ -88,6 +95,7 @@ class LatentAttention {
   const LatentAttentionOptions options_;
   Rope rope_;
   Attention attention_;
+  std::optional<Indexer> indexer_;
   PassCaches caches_;
   Activations query_;            ///< (tokens, q_rank)
   RowBuffer gates_;              ///< (tokens, heads), where they have some
@@ -115,14 +123,15 @@ inline LatentAttention::LatentAttention(const KernelTable& kernels, const Latent
     if (size <= 0 || size % panel_rows != 0) fail(Errc::invalid_argument, "latent attention: expected a multiple of ", panel_rows, ", found ", size);
   }
   for (auto& key : keys_) key.ensure(static_cast<std::size_t>(round_up<std::int64_t>(key_dim(), 16)));
+  if (options.indexer) indexer_.emplace(kernels, *options.indexer, context_tokens, workers);
 }
 
 inline void LatentAttention::serve(const AttentionWeights& w, Activations& x) {
   const auto announce = [&](Activations& to, const WeightMatrix& matrix) {
     if (!matrix.empty()) to.serve(kernels_, matrix);
   };
-  for (const WeightMatrix* matrix : {&w.q, &w.q_a, &w.kv_a, &w.gate}) announce(x, *matrix);
-  announce(query_, w.q_b);
+  for (const WeightMatrix* matrix : {&w.q, &w.q_a, &w.kv_a, &w.gate, &w.index_k, &w.index_weights}) announce(x, *matrix);
+  for (const WeightMatrix* matrix : {&w.q_b, &w.index_q}) announce(query_, *matrix);
   announce(nope_, w.k_b);
   announce(mean_, w.v_b);
   announce(attended_, w.o);
@@ -141,6 +150,7 @@ inline void LatentAttention::plan(std::int64_t tokens, std::span<const PassSeque
   attended_.resize(tokens, o.heads * o.value_dim);
   angles_.ensure(static_cast<std::size_t>(tokens * rope_dim()));
   attention_.plan(caches_.find(sequences));
+  if (indexer_) indexer_->plan(tokens, sequences);
 }
 
 inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, const Activations& x) noexcept {
@@ -158,7 +168,7 @@ inline void LatentAttention::query(const Pass& pass, const AttentionWeights& w, 
     for (std::int64_t t = part.begin; t < part.end; ++t) {
       kernels_.rms_norm(query_.row(t), w.q_a_norm.data(), eps, query_.row(t), options_.q_rank);
       query_.quantize_row(kernels_, t);
-      query_.gather_row(kernels_, {&w.q_b}, t);
+      query_.gather_row(kernels_, query_readers(w), t);
     }
   });
 }
@@ -217,13 +227,19 @@ inline void LatentAttention::add_terms(const Pass& pass, const WeightMatrix& w, 
   terms_.run(kernels_, pass.team, x, products_, pass.fetch);
 }
 
-inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer) {
+inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x) {
   const LatentAttentionOptions& o = options_;
   if (w.q.empty()) linear(pass, query_, {{w.q_b, values_of(w.q_bias), q_.output()}});
   split(pass, w, layer);
+  const ChosenTokens* chosen = nullptr;
+  if (indexer_) {
+    const Readers readers = this->readers(w);
+    indexer_->store(pass, w, layer, x, readers.form_of(3), caches_);
+    chosen = indexer_->choose(pass, w, layer, x, readers.form_of(4), query_, query_readers(w).form_of(1), caches_);
+  }
   // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());
-  attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output(), 0, nullptr, nullptr, nullptr, pass.more_keys);
+  attention_.run(kernels_, pass.team, layer.place, layer.window, absorbed_.input(), means_.output(), 0, nullptr, nullptr, nullptr, pass.more_keys, chosen);
   pass.for_units(Work::rounding, o.heads, [&](std::int64_t t, std::int64_t h, int) {
     const std::int64_t row = first_row_of(h, pass.tokens()) + t;
     std::copy_n(means_.row(t) + h * o.kv_rank, o.kv_rank, mean_.row(row));
