@@ -44,7 +44,7 @@ nn::SelfAttentionOptions attention_options(const ModelConfig& c, std::int64_t i)
   // What queries and keys are multiplied by, scores may be. 0: 1 / sqrt(head_dim), in floats.
   const double of_both = c.scales.attention_in * c.scales.attention_in * c.scales.keys, scale = of_both == 1 ? c.scales.attention : score_scale(c, spec) * of_both;
   return {.shape = {.heads = kv_heads * c.group_of(spec), .kv_heads = kv_heads, .head_dim = c.head_dim_of(spec), .scale = static_cast<float>(scale),
-                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.sees_all(i) ? nn::Sight::round : nn::Sight::back, .chunked = c.arch->chunks_windows},
+                    .value_dim = c.value_dim_of(spec), .softcap = static_cast<float>(c.scales.attention_softcap), .sight = c.sees_all(i) ? nn::Sight::round : nn::Sight::back, .chunked = c.arch->chunks_windows, .sparse = c.index.used > 0},
           .rope = own_rope ? c.rope : *c.local_rope, .local_rope = any_local ? c.local_rope : std::nullopt, .temperature = c.temperature, .head_norm = c.arch->head_norm,
           .head_layer_norms = c.arch->head_layer_norms, .alibi = c.alibi, .alibi_scale = c.arch->scales_alibi ? score_scale(c, spec) : 1, .relative_bias = c.relative_bias, .clip = static_cast<float>(c.qkv_clip),
           .norms_turned = c.norms_turned, .norms_values = c.arch->norms_values, .value_scale = static_cast<float>(c.scales.values), .output_gate = c.arch->output_gate, .norm_eps = c.norm_eps,

@@ -9,6 +9,7 @@
 
 #include "bantam/core/team.hpp"
 #include "bantam/nn/blocks/attention_kinds.hpp"
+#include "bantam/nn/chosen_tokens.hpp"
 #include "bantam/nn/kv_cache.hpp"
 #include "bantam/nn/relative_bias.hpp"
 
@@ -23,6 +24,7 @@ struct AttentionShape {
   float softcap = 0;           ///< scores become softcap tanh(score / softcap); 0: stay
   Sight sight = Sight::back;
   bool chunked = false;        ///< windows are chunks: a row sees from the last multiple of its window on (Llama 4)
+  bool sparse = false;         ///< run() may be told which tokens are seen
 };
 
 /// The tokens of one sequence in a pass: all that there are, where they see all.
@@ -32,12 +34,6 @@ struct AttentionSequence {
   std::int64_t tokens = 0;
   std::int64_t position = 0;       ///< of the first of them
   std::int64_t source_tokens = 0;  ///< in the cache, of another text than the tokens', which they see all of; 0: they see their own
-};
-
-/// Which tokens rows of a pass see, of those that they may: of each row a bit for each token of its sequence, pages in order, the first of a page lowest.
-struct ChosenTokens {
-  const std::uint64_t* pages = nullptr;  ///< (rows, stride)
-  std::int64_t stride = 0;
 };
 
 /// softmax(q kT scale + mask) v for the rows of a pass. Online softmax: no tokens x tokens matrix exists.
@@ -72,6 +68,8 @@ class Attention {
   static constexpr std::int64_t fewest_heads = 8;
   /// From this many rows on a page is made floats once, before they share it.
   static constexpr std::int64_t expanding_rows = 12;
+  /// Tokens of a span up to which those that a row sees are brought together, where so many query heads read them.
+  static constexpr int most_gathered = span_tokens / 4, gathering_heads = 32;
   /// Units a worker below which spans are dealt out too, for an even end.
   static constexpr std::int64_t fair_units = 4;
 
@@ -118,6 +116,8 @@ class Attention {
   struct Scratch {
     AlignedBuffer<float> keys, values, queries;
     Slots slots;  ///< all spans so far, and the next
+    GatheredPages gathered;
+    std::vector<std::uint64_t> few, many;  ///< what tokens of a unit see of the pages of a span: of those that see few, and the others
   };
   /// One layer of a pass.
   struct Layer {
@@ -162,7 +162,8 @@ class Attention {
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t span, Scratch& scratch, Slot slot) const noexcept;
   void attend(const Layer& layer, const Unit& unit, std::int64_t page, std::int64_t end, const AttentionRows& rows, Scratch& scratch) const noexcept;
-  [[nodiscard]] static bool choose(const ChosenTokens& chosen, const Unit& unit, std::int64_t page, AttentionRows& rows) noexcept;
+  void attend_chosen(const Layer& layer, const Unit& unit, Range pages, std::int64_t end, AttentionRows rows, Scratch& scratch) const noexcept;
+  void attend_gathered(const Layer& layer, const Unit& unit, std::int64_t token, const AttentionRows& rows, Scratch& scratch) const noexcept;
   [[nodiscard]] const float* values_of_keys(const float* keys, int tokens, float* values) const noexcept;
   void merge(const Layer& layer, const Unit& unit, Slot slot, Slot next) const noexcept;
   void finish(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
@@ -190,6 +191,9 @@ inline Attention::Attention(const AttentionShape& shape, int workers)
     scratch.values.ensure(static_cast<std::size_t>(page_tokens * value_padded_));
     scratch.queries.ensure(static_cast<std::size_t>(block_ * group_ * padded_));
     scratch.slots.resize(2, block_ * group_, value_padded_);
+    if (!shape.sparse) continue;
+    scratch.gathered.resize(block_, padded_, value_padded_);
+    for (auto* words : {&scratch.few, &scratch.many}) words->resize(static_cast<std::size_t>(block_ * KvCache::stretch_pages));
   }
 }
 
@@ -348,8 +352,8 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
     rows.window = 0;
   }
   const std::int64_t begin = std::max(all.begin, span * span_tokens), end = std::min(all.end, (span + 1) * span_tokens);
+  if (layer.chosen != nullptr) return attend_chosen(layer, unit, {begin / page_tokens, div_up<std::int64_t>(end, page_tokens)}, end, rows, scratch);
   for (std::int64_t page = begin / page_tokens; page * page_tokens < end; ++page) {
-    if (layer.chosen != nullptr && !choose(*layer.chosen, unit, page, rows)) continue;
     if (!round || layer.window == 0) {
       attend(layer, unit, page, end, rows, scratch);
       continue;
@@ -364,14 +368,62 @@ inline void Attention::attend(const Layer& layer, const Unit& unit, std::int64_t
   }
 }
 
-/// Tells rows of a unit which tokens of a page they see. False: none.
-inline bool Attention::choose(const ChosenTokens& chosen, const Unit& unit, std::int64_t page, AttentionRows& rows) noexcept {
-  rows.chosen = chosen.pages + unit.sequence.row * chosen.stride + page;
-  rows.chosen_stride = chosen.stride;
+/// The same where an indexer chose what rows see, over the pages of a span. Scores of tokens that were not chosen are dropped, or, where a row sees few and
+/// many heads read them, those are brought together. Which it is, a row's own choice says: results do not depend on what else is in the unit.
+inline void Attention::attend_chosen(const Layer& layer, const Unit& unit, Range pages, std::int64_t end, AttentionRows rows, Scratch& scratch) const noexcept {
+  constexpr std::int64_t width = KvCache::stretch_pages;
   for (std::int64_t t = 0; t < unit.sequence.tokens; ++t) {
-    if (rows.chosen[t * chosen.stride] != 0) return true;
+    const auto seen = std::span(layer.chosen->pages + (unit.sequence.row + t) * layer.chosen->stride + pages.begin, static_cast<std::size_t>(pages.end - pages.begin));
+    int count = 0;
+    for (const std::uint64_t word : seen) count += std::popcount(word);
+    const auto put = [&](std::vector<std::uint64_t>& words, bool those) {
+      for (std::size_t i = 0; i < seen.size(); ++i) words[static_cast<std::size_t>(t * width) + i] = those ? seen[i] : 0;
+    };
+    const bool few = group_ >= gathering_heads && count <= most_gathered;
+    put(scratch.few, few);
+    put(scratch.many, !few);
   }
-  return false;
+  const KvCache& cache = *unit.sequence.cache;
+  const bool latent = cache.is_latent(layer.index);
+  for (std::int64_t page = pages.begin; page < pages.end; ++page) {
+    const auto any = [&](const std::vector<std::uint64_t>& words) {
+      std::uint64_t all = 0;
+      for (std::int64_t t = 0; t < unit.sequence.tokens; ++t) all |= words[static_cast<std::size_t>(t * width + page - pages.begin)];
+      return all != 0;
+    };
+    if (any(scratch.many)) {
+      rows.chosen = scratch.many.data() + (page - pages.begin);
+      rows.chosen_stride = width;
+      attend(layer, unit, page, end, rows, scratch);
+    }
+    if (!any(scratch.few)) continue;
+    const int held = static_cast<int>(std::min<std::int64_t>(page_tokens, end - page * page_tokens));
+    const float* const keys = cache.expand(layer.kernels, layer.index, false, unit.head, page, held, scratch.keys.data());
+    const float* const values = latent ? nullptr : cache.expand(layer.kernels, layer.index, true, unit.head, page, held, scratch.values.data());
+    for (std::int64_t t = 0; t < unit.sequence.tokens; ++t) {
+      scratch.gathered.add(t, scratch.few[static_cast<std::size_t>(t * width + page - pages.begin)], keys, values, shape_.head_dim - shape_.value_dim,
+                           [&](std::int64_t token) { attend_gathered(layer, unit, token, rows, scratch); });
+    }
+  }
+  for (std::int64_t t = 0; t < unit.sequence.tokens; ++t) {
+    if (scratch.gathered.count(t) > 0) attend_gathered(layer, unit, t, rows, scratch);
+  }
+}
+
+/// The rows of one token of a unit over what was brought together for it.
+inline void Attention::attend_gathered(const Layer& layer, const Unit& unit, std::int64_t token, const AttentionRows& rows, Scratch& scratch) const noexcept {
+  const std::int64_t first = token * unit.heads;
+  AttentionRows those = rows;
+  those.q += first * padded_;
+  those.out += first * value_padded_;
+  those.states += first;
+  those.count = those.group = static_cast<int>(unit.heads);
+  those.position = scratch.gathered.count(token) - 1;
+  those.window = 0;
+  those.chosen = nullptr;
+  const auto as_bytes = [](const float* floats) { return reinterpret_cast<const std::byte*>(floats); };
+  layer.kernels.kv[0].attend({as_bytes(scratch.gathered.keys(token)), as_bytes(scratch.gathered.values(token)), 0, padded_, shape_.scale, nullptr, nullptr, value_padded_, shape_.softcap}, those);
+  scratch.gathered.clear(token);
 }
 
 /// The same over one page, as far as `end`.

@@ -116,7 +116,7 @@ class LatentAttention {
 inline LatentAttention::LatentAttention(const KernelTable& kernels, const LatentAttentionOptions& options, std::int64_t context_tokens, int workers)
     : kernels_(kernels), options_(options), rope_(options.rope, context_tokens),
       attention_({.heads = options.heads, .kv_heads = 1, .head_dim = options.rope.dim + options.kv_rank,
-                  .scale = options.scale > 0 ? options.scale : 1.0f / std::sqrt(static_cast<float>(options.head_dim)), .value_dim = options.kv_rank},
+                  .scale = options.scale > 0 ? options.scale : 1.0f / std::sqrt(static_cast<float>(options.head_dim)), .value_dim = options.kv_rank, .sparse = options.indexer.has_value()},
                  workers),
       keys_(static_cast<std::size_t>(workers)) {
   for (const std::int64_t size : {options.kv_rank, options.value_dim}) {
