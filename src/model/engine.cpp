@@ -310,16 +310,22 @@ void Engine::draft(nn::SequenceState& draft_state, std::span<const TokenId> toke
   shared_->drafting().run(draft_state, tokens, states, logits, state);
 }
 
+std::string Engine::kept_whole(nn::SequenceState& state) const {
+  const ModelConfig& config = model().config();
+  if (state.find<nn::RecurrentState>() != nullptr) return "expected a model that keeps keys and values alone, found one with recurrent states";
+  if (config.index.used > 0) return "expected a model whose tokens see all before them, found one with an indexer";
+  if (config.has_source()) return "expected a model of one text, found a decoder behind an encoder";
+  if (!config.arch->causal) return message("expected a model whose tokens see those before them alone, found one of type ", config.arch->name);
+  if (config.arch->learns_positions()) return "expected a model whose keys can be turned to other positions, found one that learned positions";
+  return "";
+}
+
 void Engine::remove(nn::SequenceState& state, std::int64_t first, std::int64_t last) {
   if (first < 0 || first > last || last > state.tokens()) {
     fail(Errc::invalid_argument, "remove: expected a range of the ", state.tokens(), " tokens read, found ", first, " to ", last);
   }
   const ModelConfig& config = model().config();
-  if (state.find<nn::RecurrentState>() != nullptr) fail(Errc::unsupported, "remove: expected a model that keeps keys and values alone, found one with recurrent states");
-  if (config.index.used > 0) fail(Errc::unsupported, "remove: expected a model whose tokens see all before them, found one with an indexer");
-  if (config.has_source()) fail(Errc::unsupported, "remove: expected a model of one text, found a decoder behind an encoder");
-  if (!config.arch->causal) fail(Errc::unsupported, "remove: expected a model whose tokens see those before them alone, found one of type ", config.arch->name);
-  if (config.arch->learns_positions()) fail(Errc::unsupported, "remove: expected a model whose keys can be turned to other positions, found one that learned positions");
+  if (const std::string why = kept_whole(state); !why.empty()) fail(Errc::unsupported, "remove: ", why);
   const nn::Rope rope(config.rope, context()), local(config.local_rope.value_or(config.rope), context());
   const auto turned = [&](const nn::Rope& by) {
     std::vector<float> angles(static_cast<std::size_t>(by.dim()));

@@ -100,10 +100,7 @@ bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) no
   return !info_of(tensor.role).is_looked_up() || (tensor.role == Role::embedding && config.tied && config.has_head);
 }
 
-bool is_widened(const CheckpointTensor& tensor) noexcept {
-  const RoleInfo& role = info_of(tensor.role);
-  return tensor.is_matrix && role.stays_float() && !role.is_of_streams() && !tensor.format().is_float;
-}
+bool is_widened(const CheckpointTensor& tensor) noexcept { return tensor.is_matrix && info_of(tensor.role).is_widened() && !tensor.format().is_float; }
 
 std::int64_t room_of(const CheckpointTensor& tensor) noexcept {
   return static_cast<std::int64_t>(round_up(tensor.source->room_bytes(), MappedFile::block_bytes));

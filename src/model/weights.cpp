@@ -81,7 +81,7 @@ void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, R
     *matrix = checkpoint.load_matrix(tensor, reading, arena);
   }
   if (vector != nullptr) *vector = checkpoint.load_vector(tensor);
-  const bool chooses = (info_of(tensor.role).stays_float() && !info_of(tensor.role).is_of_streams()) || tensor.role == Role::router_bias || tensor.role == Role::selection_bias || tensor.role == Role::router_scale || tensor.role == Role::expert_scale;
+  const bool chooses = info_of(tensor.role).is_widened() || tensor.role == Role::router_bias || tensor.role == Role::selection_bias || tensor.role == Role::router_scale || tensor.role == Role::expert_scale;
   if (chooses) check_choices(checkpoint, tensor, matrix != nullptr ? matrix->dequantize().span() : std::span<const float>(*vector));
 }
 

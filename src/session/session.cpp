@@ -425,9 +425,8 @@ void Session::remove(std::int64_t first, std::int64_t last) {
   }
   if (last == held) return truncate(first);
   if (first == last) return;
-  const ModelConfig& config = s.model().config();
-  if (s.sequence.find<nn::RecurrentState>() != nullptr || config.index.used > 0 || config.has_source() || (config.arch->causal && config.arch->learns_positions())) {
-    s.rewind(first);  // nothing takes tokens out of the middle, nor learned positions out of keys: those behind wait to be read again
+  if (s.model().config().arch->causal && !s.engine.kept_whole(s.sequence).empty()) {
+    s.rewind(first);  // those behind wait to be read again
   } else {
     // Tokens that wait to be read have no keys yet.
     const std::int64_t read = s.sequence.tokens();

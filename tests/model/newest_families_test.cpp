@@ -155,6 +155,10 @@ TEST_CASE("an indexer chooses what queries see, by tokens or blocks, wherever a 
       fresh.prefill(fewer);
       CHECK(std::ranges::equal(cut.logits(), fresh.logits()));
     }
+    Engine engine(Model::load(folder / "m.gguf"), {.threads = 1});
+    nn::SequenceState state = engine.new_state("f32");
+    CHECK(error_of([&] { engine.remove(state, 0, 0); }) == std::string(arch->recurrent != MixerKind::none ? "remove: expected a model that keeps keys and values alone, found one with recurrent states"
+                                                                                                               : "remove: expected a model whose tokens see all before them, found one with an indexer"));
     // What is written again has it.
     compress_file(Checkpoint::open(folder / "m.gguf"), folder / "written", recipe::rtn("f32"), Target::safetensors);
     CHECK(logits_of(Model::load(folder / "written"), tokens) == logits_of(Model::load(folder / "m.gguf"), tokens));

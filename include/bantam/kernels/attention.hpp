@@ -152,6 +152,7 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   constexpr int W = attention_width<A>;
   int begin[MR];
   int end[MR];
+  std::uint64_t chosen[MR] = {};
   int first = page_tokens;
   int last = 0;
   for (int m = 0; m < MR; ++m) {
@@ -162,8 +163,8 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
     begin[m] = from < 0 ? 0 : from < page_tokens ? static_cast<int>(from) : page_tokens;
     end[m] = to < 0 ? 0 : to < page_tokens ? static_cast<int>(to) : page_tokens;
     if (rows.chosen != nullptr) [[unlikely]] {
-      const std::uint64_t chosen = rows.chosen[(row + m) / rows.group * rows.chosen_stride];
-      const int lowest = chosen == 0 ? page_tokens : __builtin_ctzll(chosen), highest = chosen == 0 ? 0 : page_tokens - __builtin_clzll(chosen);
+      chosen[m] = rows.chosen[(row + m) / rows.group * rows.chosen_stride];
+      const int lowest = chosen[m] == 0 ? page_tokens : __builtin_ctzll(chosen[m]), highest = chosen[m] == 0 ? 0 : page_tokens - __builtin_clzll(chosen[m]);
       begin[m] = begin[m] > lowest ? begin[m] : lowest;
       end[m] = end[m] < highest ? end[m] : highest;
     }
@@ -195,8 +196,8 @@ void attend_rows(const AttentionPage& page, const AttentionRows& rows, int row) 
   if (rows.biases != nullptr) [[unlikely]] add_biases<A, MR>(s, page, rows, row, left, right);
   float* out = rows.out + row * value_dim;
   for (int m = 0; m < MR; ++m) {
-    if (rows.chosen != nullptr) [[unlikely]] drop_scores<A>(s[m], rows.chosen[(row + m) / rows.group * rows.chosen_stride], left, right);
     if (begin[m] < end[m]) {
+      if (rows.chosen != nullptr) [[unlikely]] drop_scores<A>(s[m], chosen[m], left, right);
       soften<A>(s[m], begin[m], end[m], left, right, rows.states[row + m], out + m * value_dim, value_dim);
     } else {
       for (int t = left; t < right; ++t) s[m][t] = 0;

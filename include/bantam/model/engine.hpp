@@ -88,6 +88,8 @@ class Engine {
   /// it. Throws invalid_argument for a model that does not draft, and as run() does.
   void draft(nn::SequenceState& draft_state, std::span<const TokenId> tokens, std::span<const float> states, std::span<float> logits, std::span<float> state);
 
+  /// Why nothing can be taken out of the middle of a text, as remove() says it; empty: it can.
+  [[nodiscard]] std::string kept_whole(nn::SequenceState& state) const;
   /// Forgets tokens first .. last; those behind take their places, their keys turned to their new positions (Session::remove).
   /// Throws invalid_argument for a range that was not read, unsupported for models that nothing can be taken out of, and out_of_memory, leaving it as it was.
   void remove(nn::SequenceState& state, std::int64_t first, std::int64_t last);

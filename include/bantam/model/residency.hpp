@@ -64,7 +64,7 @@ namespace detail {
 [[nodiscard]] bool can_look_up(const CheckpointTensor& tensor) noexcept;
 /// Whether a token that works with it reads all of it: of tables of which it reads a row, only an embedding that is the head too.
 [[nodiscard]] bool is_read_whole(const CheckpointTensor& tensor, const ModelConfig& config) noexcept;
-/// Whether it is in memory as floats, though the file has it quantized: routers. Not what reads several residual streams, all of which every token reads.
+/// Whether it is in memory as floats, though the file has it quantized: RoleInfo::is_widened().
 [[nodiscard]] bool is_widened(const CheckpointTensor& tensor) noexcept;
 /// Memory of a tensor among others: in a slot, or in the arena of those that stay.
 [[nodiscard]] std::int64_t room_of(const CheckpointTensor& tensor) noexcept;

@@ -48,6 +48,8 @@ struct RoleInfo {
   [[nodiscard]] constexpr bool stays_float() const noexcept {
     return rows == WeightAxis::experts || rows == WeightAxis::positions || rows == WeightAxis::encoder_positions || by_streams || is_low_rank_branch() || is_of_streams();
   }
+  /// Of those what is floats in memory, too, though a file has it quantized. Not what reads several residual streams, all of which every token reads.
+  [[nodiscard]] constexpr bool is_widened() const noexcept { return stays_float() && !is_of_streams(); }
   /// Of a residual branch of low rank (LAuReL): few numbers, of which every one counts.
   [[nodiscard]] constexpr bool is_low_rank_branch() const noexcept { return is_matrix() && (rows == WeightAxis::laurel || columns == WeightAxis::laurel); }
   /// What reads several residual streams, or makes something of each: hyper-connections, and keys and values of n-grams.

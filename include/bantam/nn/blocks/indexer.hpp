@@ -137,9 +137,8 @@ inline void Indexer::store(const Pass& pass, const AttentionWeights& w, const Mi
     if (!ends_block(position)) return;
     float *const key = keys_.row(t), *const angles = worker.angles.data();
     std::fill_n(key, o_.dim, 0.0f);
-    const float* keys = nullptr;
+    const float* const keys = cache.expand_index(kernels_, layer.place, position / page_tokens, page_tokens, worker.page.data());  // no block crosses pages
     for (std::int64_t token = position + 1 - o_.block; token <= position; ++token) {
-      if (keys == nullptr || token % page_tokens == 0) keys = cache.expand_index(kernels_, layer.place, token / page_tokens, page_tokens, worker.page.data());
       for (std::int64_t i = 0; i < o_.dim; ++i) key[i] += keys[i * page_tokens + token % page_tokens];
     }
     for (std::int64_t i = 0; i < o_.dim; ++i) key[i] /= static_cast<float>(o_.block);
