@@ -38,10 +38,10 @@ struct CompressOptions {
 };
 
 std::string format_list() {
-  std::string names;
-  for (const FormatInfo& format : formats()) names += message(names.empty() ? "" : ", ", format.name);
-  for (const Mix& mix : mixes()) names += message(", ", mix.name);
-  return names;
+  std::vector<std::string> names;
+  for (const FormatInfo& format : formats()) names.emplace_back(format.name);
+  for (const Mix& mix : mixes()) names.emplace_back(mix.name);
+  return with_commas(names);
 }
 
 /// The recipe that the options describe; UsageError names the option that does not fit.

@@ -68,8 +68,8 @@ int print_formats(bool as_json) {
     print_json(json);
     return 0;
   }
-  print(message(table.text(), "\nto GGUF alone:      ", joined(gguf_alone), "\nmixes of llama.cpp: ", joined(mixed), "\narchitectures:      ", joined(names), "\nclasses:            ", joined(classes), "\nof GGUF files:      ", joined(of_gguf), "\nkeys and values:    ", joined(kv_kinds()),
-                "\ntypes read:         ", joined(source_types()), "\n"));
+  print(message(table.text(), "\nto GGUF alone:      ", with_commas(gguf_alone), "\nmixes of llama.cpp: ", with_commas(mixed), "\narchitectures:      ", with_commas(names), "\nclasses:            ", with_commas(classes), "\nof GGUF files:      ", with_commas(of_gguf), "\nkeys and values:    ", with_commas(kv_kinds()),
+                "\ntypes read:         ", with_commas(source_types()), "\n"));
   return 0;
 }
 
@@ -94,7 +94,7 @@ int print_cpuinfo(const CommonOptions& options) {
     return 0;
   }
   print(message("cpu:       ", printable(cpu_name()), "\ncores:     ", usable_cores(),
-                " physical, usable by this process\nfeatures:  ", joined(features), "\nisas:      ", joined(isas),
+                " physical, usable by this process\nfeatures:  ", with_commas(features), "\nisas:      ", with_commas(isas),
                 " (best first)\nin use:    ", in_use, "\n"));
   return 0;
 }

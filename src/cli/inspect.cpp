@@ -107,7 +107,7 @@ std::string kinds_text(const ModelConfig& c) {
       parts.push_back(spec.ffn > 0 ? message("MLP of ", spec.ffn) : "no MLP");
     }
     if (parts.empty()) parts.emplace_back("attention");
-    text += message(text.empty() ? "layers          " : "                ", count, " x ", joined(parts), "\n");
+    text += message(text.empty() ? "layers          " : "                ", count, " x ", with_commas(parts), "\n");
   }
   return text;
 }
@@ -197,13 +197,11 @@ Verification verify(const Checkpoint& checkpoint, bool show_progress) {
 /// Throws for what verify() found; the tensors' names are on the line.
 void complain(const Checkpoint& checkpoint, const Verification& found) {
   if (found.bad.empty() && found.missing.empty()) return;
-  std::string names;
-  for (const auto& list : {found.bad, found.missing}) {
-    for (const std::string& name : list) names += message(names.empty() ? "" : ", ", printable(name));
-  }
+  std::vector<std::string> names = found.bad;
+  names.insert(names.end(), found.missing.begin(), found.missing.end());
   fail(Errc::corrupt, printable(checkpoint.path().string(), 4096),
        ": expected the bytes that the stored hashes describe, found ", found.bad.size(), " parts that differ and ",
-       found.missing.size(), " without a hash: ", names);
+       found.missing.size(), " without a hash: ", with_commas(names, [](const std::string& name) { return printable(name); }));
 }
 
 Json as_json(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
@@ -269,7 +267,7 @@ std::string parts_text(const std::vector<std::string>& names) {
     // Few in real models.
     if (parts.size() < 16 && std::ranges::find(parts, part) == parts.end()) parts.push_back(printable(part));
   }
-  return joined(parts);
+  return with_commas(parts);
 }
 
 std::string as_text(const Checkpoint& checkpoint, const std::optional<Verification>& verification) {
@@ -311,7 +309,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::optional<Verificati
   for (std::size_t i = 0, count = 0; i < checkpoint.tensors().size(); i += count) {
     const CheckpointTensor& tensor = checkpoint.tensors()[i];
     count = in_one_line(checkpoint, i);
-    table.add({printable(count > 1 ? name_of_experts(tensor.tensor_name(), tensor.expert) : tensor.tensor_name()), message(count > 1 ? message(count, " x ") : "", in_parentheses(shape_of(tensor))),
+    table.add({printable(count > 1 ? name_of_experts(tensor.tensor_name(), tensor.expert) : tensor.tensor_name()), message(count > 1 ? message(count, " x ") : "", to_string(shape_of(tensor))),
                tensor.stored_as(), message(static_cast<std::int64_t>(count) * tensor.stored_bytes())});
   }
   return out + "\n" + table.text();

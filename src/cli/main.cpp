@@ -105,17 +105,15 @@ int report_error(std::string_view text) {
 std::string verb_of(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string first = words.empty() ? "" : words[0];
   if (first == "-h" || first == "--help" || first == "--version") return "";
-  std::string verbs;
   std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({})) {
     if (verb->get_name() == first) return first;
-    verbs += message(verbs.empty() ? "" : ", ", verb->get_name());
     names.push_back(verb->get_name());
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
   std::error_code ignored;
   const bool is_path = !first.empty() && std::filesystem::exists(first, ignored);
-  throw UsageError(message("expected a verb (", verbs, "), found ", words.empty() ? "nothing" : printable(first),
+  throw UsageError(message("expected a verb (", with_commas(names), "), found ", words.empty() ? "nothing" : printable(first),
                            is_path ? "; did you mean run " + printable(first) + "?" : did_you_mean(first, views)));
 }
 

@@ -63,18 +63,6 @@ bool input_is_terminal() noexcept { return ::isatty(STDIN_FILENO) == 1; }
 
 std::string json_string(std::string_view text) { return Json(text).dump({.replace_invalid = true, .ascii = true}); }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += message(text.empty() ? "" : ", ", word);
-  return text;
-}
-
-std::string in_parentheses(const std::vector<std::int64_t>& shape) {
-  std::string text = "(";
-  for (const std::int64_t extent : shape) text += message(text.size() > 1 ? ", " : "", extent);
-  return text + ")";
-}
-
 std::string Table::text() const {
   std::vector<std::size_t> widths(alignment_.size(), 0);
   for (const auto& row : rows_) {

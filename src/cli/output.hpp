@@ -32,10 +32,6 @@ void warn(std::string_view line);
 
 /// Text as a JSON string in ASCII: control bytes and quotes escaped, the quotes around it included.
 [[nodiscard]] std::string json_string(std::string_view text);
-/// With commas between.
-[[nodiscard]] std::string joined(const std::vector<std::string>& words);
-/// "(2048, 512)".
-[[nodiscard]] std::string in_parentheses(const std::vector<std::int64_t>& shape);
 
 /// Rows of cells, printed with aligned columns.
 class Table {

@@ -42,12 +42,10 @@ bool begins_with(std::string_view name, std::string_view beginning) noexcept {
 }  // namespace
 
 std::size_t find_name(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
-  std::string known;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return i;
-    known += message(i == 0 ? "" : ", ", names[i]);
   }
-  fail(Errc::invalid_argument, what, ": expected one of ", known, ", found ", printable(name), did_you_mean(name, names));
+  fail(Errc::invalid_argument, what, ": expected one of ", with_commas(names), ", found ", printable(name), did_you_mean(name, names));
 }
 
 std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> names) {

@@ -48,13 +48,10 @@ std::vector<const KernelTable*> available() {
 }
 
 const KernelTable& find(std::string_view name, std::string_view asked_by) {
-  std::string names;
   for (const KernelTable* table : kernel_tables()) {
     if (table->name == name) return *table;
-    names += names.empty() ? "" : ", ";
-    names += table->name;
   }
-  fail(Errc::invalid_argument, asked_by, ": expected an instruction set of this machine (", names, "), found ", printable(name));
+  fail(Errc::invalid_argument, asked_by, ": expected an instruction set of this machine (", with_commas(kernel_tables(), &KernelTable::name), "), found ", printable(name));
 }
 
 std::atomic<const KernelTable*> in_use{nullptr};

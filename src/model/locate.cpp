@@ -48,9 +48,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 
 std::string names_of(const std::vector<fs::path>& paths) {
   constexpr std::size_t most_shown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(paths.size(), most_shown); ++i) text += message(i == 0 ? "" : ", ", printable(paths[i].filename().string()));
-  return text + (paths.size() > most_shown ? message(" and ", paths.size() - most_shown, " more") : "");
+  const std::string shown = with_commas(std::span(paths).first(std::min(paths.size(), most_shown)), [](const fs::path& path) { return printable(path.filename().string()); });
+  return shown + (paths.size() > most_shown ? message(" and ", paths.size() - most_shown, " more") : "");
 }
 
 bool has_tokenizer(const fs::path& folder) { return is_there(folder / "tokenizer.json") || is_there(folder / "tokenizer.model"); }

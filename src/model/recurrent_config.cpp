@@ -44,8 +44,7 @@ std::int64_t step_of(std::optional<double> said, const ArchSpec& arch, const std
   return static_cast<std::int64_t>(*said);
 }
 
-/// layer_types by name. Windows are what read_layer_types() reads them for.
-/// transformers 5 calls whatever recurs linear_attention, and has called what has an indexer by several names.
+/// layer_types by name; windows are read_layer_types()'s. transformers 5 calls whatever recurs linear_attention, and has called what has an indexer by several names.
 std::vector<LayerKind> by_names(const Json& types, const std::string& place, const ArchSpec& arch, std::int64_t layers) {
   const std::pair<std::string_view, LayerKind> names[] = {
       {"full_attention", {}}, {"sliding_attention", {}}, {"attention", {}}, {"linear_attention", {arch.recurrent}},

@@ -120,10 +120,6 @@ const SourceType* source_type_of(const FormatInfo& format) noexcept {
   return nullptr;
 }
 
-std::string source_type_names() {
-  std::string names;
-  for (const SourceType& type : all) names += message(names.empty() ? "" : ", ", type.name);
-  return names;
-}
+std::string source_type_names() { return with_commas(all, &SourceType::name); }
 
 }  // namespace bantam::inline v0

@@ -79,11 +79,7 @@ std::string_view name_of(Cost cost) noexcept { return cost_names[static_cast<std
 Cost find_cost(std::string_view name) { return prune_costs[find_name("cost", name, cost_names)]; }
 
 std::string removal_forms() {
-  std::string forms;
-  for (const Part part : prune_parts) {
-    forms += message(forms.empty() ? "" : ", ", name_of(part), part == Part::layers ? ":COUNT" : ":SHARE");
-  }
-  return forms;
+  return with_commas(prune_parts, [](Part part) { return message(name_of(part), part == Part::layers ? ":COUNT" : ":SHARE"); });
 }
 
 std::string Removal::text() const { return message(name_of(part), ':', amount); }

@@ -71,9 +71,7 @@ ReportTable sizes_of(const Report& report) {
   table.add({"bits a weight", "", fixed(report.bits_per_weight, 3)});
   if (report.sparsity) table.add({message("zeros among the weights of blocks, by ", report.pruning), "", fixed(100 * *report.sparsity, 2) + " %"});
   if (report.pruned) {
-    std::string removed;
-    for (const Removal& removal : report.pruned->removals) removed += message(removed.empty() ? "" : ", ", removal.text());
-    table.add({"parts removed", "", removed});
+    table.add({"parts removed", "", with_commas(report.pruned->removals, &Removal::text)});
     const auto row = [&](const char* what, Cost cost, double unit = 1, int digits = 0) {
       if (report.pruned->before[cost] == 0 && cost == Cost::latency) return;
       table.add({what, fixed(report.pruned->before[cost] * unit, digits), fixed(report.pruned->after[cost] * unit, digits)});

@@ -3,8 +3,10 @@
 
 #include <charconv>
 #include <concepts>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace bantam::inline v0 {
 
@@ -34,6 +36,18 @@ template <class... Args>
 [[nodiscard]] std::string message(const Args&... args) {
   std::string out;
   (detail::append(out, args), ...);
+  return out;
+}
+
+/// What stands in a range with commas between: "a, b, c"; of each element what message() takes, or what `text_of` makes of it.
+template <class Range, class TextOf = std::identity>
+[[nodiscard]] std::string with_commas(const Range& range, TextOf text_of = {}) {
+  std::string out;
+  bool first = true;
+  for (const auto& element : range) {
+    if (!std::exchange(first, false)) out += ", ";
+    detail::append(out, std::invoke(text_of, element));
+  }
   return out;
 }
 

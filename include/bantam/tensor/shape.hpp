@@ -14,11 +14,7 @@ template <int Rank>
 using Shape = std::array<std::int64_t, static_cast<std::size_t>(Rank)>;
 
 /// "(8, 1024)"
-[[nodiscard]] inline std::string to_string(std::span<const std::int64_t> shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += message(i == 0 ? "" : ", ", shape[i]);
-  return text + ")";
-}
+[[nodiscard]] inline std::string to_string(std::span<const std::int64_t> shape) { return "(" + with_commas(shape) + ")"; }
 
 [[nodiscard]] constexpr std::int64_t element_count(std::span<const std::int64_t> shape) noexcept {
   std::int64_t count = 1;

@@ -195,9 +195,7 @@ constexpr std::string_view formats_that_work[] = {"dense",           "pack-quant
 
 void check_format(const std::string& format, const std::string& place) {
   if (std::ranges::find(formats_that_work, format) != std::end(formats_that_work)) return;
-  std::string names;
-  for (const std::string_view name : formats_that_work) names += message(names.empty() ? "" : ", ", name);
-  fail(Errc::unsupported, place, ": format ", printable(format), ": not yet; what works: ", names);
+  fail(Errc::unsupported, place, ": format ", printable(format), ": not yet; what works: ", with_commas(formats_that_work));
 }
 
 class CompressedTensors final : public PackedFamily {

@@ -47,12 +47,10 @@ constexpr Beside besides[] = {{"quantize_config.json", "gptq"}, {"quant_config.j
 constexpr std::size_t largest_config = 4 << 20;
 
 std::unique_ptr<const PackedFamily> open_family(const Json& config, std::string_view method, const std::string& place, const OpenOptions& options) {
-  std::string names;
   for (const Entry& family : families) {
     if (family.method == method) return family.open(config, place, options);
-    names += message(names.empty() ? "" : ", ", family.method);
   }
-  fail(Errc::unsupported, place, ": quant_method ", printable(method), ": not yet; what works: ", names);
+  fail(Errc::unsupported, place, ": quant_method ", printable(method), ": not yet; what works: ", with_commas(families, &Entry::method));
 }
 
 }  // namespace

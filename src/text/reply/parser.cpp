@@ -100,9 +100,7 @@ const reply::ReplyForm& form_named(std::string_view name) {
   for (const reply::ReplyForm& form : reply::forms()) {
     if (form.name == name) return form;
   }
-  std::string names;
-  for (const reply::ReplyForm& form : reply::forms()) names += message(names.empty() ? "" : ", ", form.name);
-  fail(Errc::invalid_argument, "reply form: expected one of ", names, ", found ", printable(name));
+  fail(Errc::invalid_argument, "reply form: expected one of ", with_commas(reply::forms(), &reply::ReplyForm::name), ", found ", printable(name));
 }
 
 }  // namespace
