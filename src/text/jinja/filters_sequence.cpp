@@ -199,6 +199,7 @@ Value slice_filter(Run& run, const Value& subject, Arguments& arguments) {
     if (slices == 0) r.error("expected at least one slice, found 0");
     std::vector<Value> out;
     if (slices < 0) return out;
+    if (slices > max_range) r.over_limit("expected at most ", max_range, " slices, found ", slices);
     const auto count = static_cast<std::uint64_t>(slices);
     const std::size_t each = all->items.size() / count, extra = all->items.size() % count;
     std::size_t at = 0;

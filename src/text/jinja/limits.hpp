@@ -24,7 +24,7 @@ inline constexpr std::uint64_t max_steps = 20'000'000;
 inline constexpr std::uint64_t max_allocated_bytes = std::uint64_t{512} << 20;
 /// One text, the output included: four million tokens, longer than any model's context.
 inline constexpr std::size_t max_text_bytes = std::size_t{16} << 20;
-/// Elements of a `range`: the bound of Jinja's own sandbox.
+/// Elements of a `range`, the bound of Jinja's own sandbox, and lists that `slice` makes, empty ones included.
 inline constexpr std::int64_t max_range = 100'000;
 
 }  // namespace bantam::inline v0::jinja

@@ -1,6 +1,7 @@
 // One rendering under way: its budget, its variables, its output, and the makers of values that the budget counts.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -182,7 +183,11 @@ class Builder {
   void fill(std::uint64_t count, std::string_view text) {
     if (!text.empty() && count > max_text_bytes / text.size()) run_.check_text_size(max_text_bytes + 1);
     run_.check_text_size(out_.size() + count * text.size());
-    for (; count > 0; --count) out_.append(text);
+    // By copies of what is there already: piece by piece takes as long as a longer text would.
+    const std::size_t begin = out_.size(), all = count * text.size();
+    out_.reserve(begin + all);
+    if (count > 0) out_.append(text);
+    for (std::size_t done = text.size(); done < all; done *= 2) out_.append(out_.data() + begin, std::min(done, all - done));
   }
   [[nodiscard]] std::size_t size() const { return out_.size(); }
   [[nodiscard]] std::string take() { return std::move(out_); }
