@@ -1009,8 +1009,8 @@ std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
   return parts;
 }
 
-/// As few as have every part among them: again and again the one with most parts that those before lack. In the order of the list.
-std::vector<const ArchSpec*> few_architectures() {
+/// Again and again the one with most parts that those before lack. In the order of the list.
+std::vector<const ArchSpec*> cover_all_parts() {
   std::map<const ArchSpec*, std::set<std::pair<int, int>>> missing;  // of each, what is not there yet
   for (const ArchSpec* arch : architectures) missing[arch] = parts_of(*arch);
   std::vector<const ArchSpec*> few(std::begin(architectures), std::end(architectures));
@@ -1044,16 +1044,19 @@ std::vector<const ArchSpec*> one_of_each_state(std::vector<const ArchSpec*> of) 
 
 }  // namespace
 
-std::vector<const ArchSpec*> architectures_by_parts() {
-  if (!quick()) return {std::begin(architectures), std::end(architectures)};
-  static const std::vector<const ArchSpec*> few = few_architectures();
+const std::vector<const ArchSpec*>& few_architectures() {
+  static const std::vector<const ArchSpec*> few = cover_all_parts();
   return few;
 }
 
+std::vector<const ArchSpec*> architectures_by_parts() {
+  if (quick()) return few_architectures();
+  return {std::begin(architectures), std::end(architectures)};
+}
+
 std::vector<const ArchSpec*> architectures_by_state() {
-  if (!quick()) return architectures_by_parts();
-  static const std::vector<const ArchSpec*> few = one_of_each_state(architectures_by_parts());
-  return few;
+  static const std::vector<const ArchSpec*> fewer = one_of_each_state(few_architectures());
+  return fewer;
 }
 
 std::vector<const ArchSpec*> dense_architectures() {

@@ -145,11 +145,14 @@ struct TinyModel {
   }
 };
 
-/// All of them; where BANTAM_TEST_QUICK is set as few as have each part among them.
+/// As few as have each part among them: for tests that take long, of code that looks at one part at a time.
+[[nodiscard]] const std::vector<const ArchSpec*>& few_architectures();
+
+/// All of them; the few where BANTAM_TEST_QUICK is set.
 [[nodiscard]] std::vector<const ArchSpec*> architectures_by_parts();
 
-/// Where BANTAM_TEST_QUICK is set the first of them for each kind and shape of what a text leaves behind (keys and values, recurrent
-/// states, those of a layer that drafts): for tests of what is done with that, whatever computed it.
+/// Of the few the first for each kind and shape of what a text leaves behind (keys and values, recurrent states, those of a layer that
+/// drafts): for tests of what is done with that, whatever computed it.
 [[nodiscard]] std::vector<const ArchSpec*> architectures_by_state();
 
 /// Those of them without experts.

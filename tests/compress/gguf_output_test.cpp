@@ -53,17 +53,18 @@ TEST_CASE("a model written as GGUF is the same model, whatever its architecture 
   std::vector<const FormatInfo*> short_ones = written;
   std::erase_if(short_ones, [](const FormatInfo* format) { return source_type_of(*format)->block > 32; });
   bool seen_experts = false, seen_latent = false;
-  const std::vector<const ArchSpec*> taken = architectures_by_parts();
+  const std::vector<const ArchSpec*>& taken = few_architectures();
   for (std::size_t a = 0; a < std::size(architectures); ++a) {
     const ArchSpec* arch = architectures[a];
     if (std::ranges::find(taken, arch) == taken.end()) continue;
     CAPTURE(std::string(arch->name));
     // A format is written by the kind of tensor, an architecture by names: what they do to each other does not depend on which they
     // are. The first architecture of each kind has all formats, the others each the next one that is quick to fit.
-    const bool experts = arch->has_experts();
-    const bool all = a == 0 || (!quick() && ((experts && !seen_experts) || (arch->latent && !seen_latent)));
+    // GGUF files have decays of recurrent layers as other numbers, which are not the same to the last bit.
+    const bool experts = arch->has_experts(), latent = arch->latent && arch->recurrent == MixerKind::none;
+    const bool all = a == 0 || (!quick() && ((experts && !seen_experts) || (latent && !seen_latent)));
     seen_experts |= experts;
-    seen_latent |= arch->latent;
+    seen_latent |= latent;
     const bool wide = all || (!quick() && a % 3 == 0);
     const std::vector<const FormatInfo*>& others = wide ? quick_ones : short_ones;
     const std::int64_t d = wide ? 256 : 64;  // rows of whole blocks

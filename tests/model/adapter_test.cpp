@@ -488,7 +488,7 @@ TEST_CASE("a path that exists as it is written is one, whatever stands behind it
 }
 
 TEST_CASE("adapters of models within a bound of memory give the bits of those in memory, merged ones too") {
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : few_architectures()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 8, .experts = 16};
     tiny.make();

@@ -52,7 +52,7 @@ class FaultyBlocks final : public BlockSource {
 }  // namespace
 
 TEST_CASE("layers that are read from their file when they are run give the bits of layers in memory") {
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : few_architectures()) {
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 4};
     tiny.make();

@@ -14,6 +14,7 @@
 #include <map>
 #include <thread>
 
+#include "bantam/model/forward.hpp"
 #include "limits.hpp"
 #include "model/reader_pool.hpp"
 #include "tiny_model.hpp"
@@ -135,7 +136,7 @@ TEST_CASE("a table of per-layer embeddings stays in the file, unless all is to b
 
 TEST_CASE("models within any bound give the bits of models in memory") {
   std::size_t turn = 0;
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : few_architectures()) {
     CAPTURE(std::string(arch->name));
     const TinyModel tiny = deep(arch);
     const TemporaryFolder folder(Place::drive);
@@ -362,7 +363,7 @@ TEST_CASE("a session that is saved of a model in its file goes on with one in me
 }
 
 TEST_CASE("cold experts are passed over where they are asked to be, token by token, and nowhere else") {
-  for (const ArchSpec* arch : architectures_by_parts()) {
+  for (const ArchSpec* arch : few_architectures()) {
     if (!arch->has_experts()) continue;
     CAPTURE(std::string(arch->name));
     TinyModel tiny{.arch = arch, .layers = 4, .experts = 8, .experts_used = 2};
