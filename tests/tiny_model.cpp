@@ -458,6 +458,7 @@ TinyModel& TinyModel::make() {
   drop_halves(specs);
   set_streams(specs);
   for (std::size_t i = 0; arch->limits_gates() && i < specs.size(); ++i) (i % 2 == 1 ? specs[i].expert_limit : specs[i].mlp_limit) = 0.25F;
+  for (std::size_t i = 2; arch->may_share_choices && i < specs.size(); i += 3) specs[i].shares_choice = true;
   sizes.set_layers(std::move(specs));
   if (arch->full_attention_step > 0 && arch->window_rope == nn::LayerRope::local) {
     const std::int64_t local_dim = arch->halves_full_rope ? 2 * sizes.rope.dim : arch->proportional_rope || arch->find(Field::local_rope_dim) != nullptr ? head_dim : sizes.rope.dim;
@@ -488,6 +489,9 @@ TinyModel& TinyModel::make() {
   detail::write_ngrams(sizes, config);
   // Folders have them as tensors, which hold where this says something else.
   for (const char* own : {"ngram_multipliers", "ngram_offsets", "ngram_sizes", "ngram_rows"}) config[own] = nullptr;
+  if (arch->may_share_choices) {
+    for (const LayerSpec& spec : sizes.specs) config["indexer_types"].push_back(spec.shares_choice ? "shared" : "full");
+  }
   if (sizes.ngrams.exist()) config["ngram_vocab_size_base"] = 10, config["make_ngram_vocab_size_divisible_by"] = 64;
   detail::write_layer_kinds(sizes, config);
   if (arch->says_rope) config["position_embedding_type"] = turned ? "rope" : "nope";
@@ -771,6 +775,11 @@ GgufBuilder TinyModel::gguf() const {
     b.key(message(name, ".rope.scaling.original_context_length"), static_cast<std::uint32_t>(sizes.rope.original_context));
     if (sizes.temperature.scale > 0) b.key(message(name, ".rope.scaling.yarn_log_multiplier"), arch->latent ? 0.1F : 1.0F);
   }
+  if (arch->may_share_choices) {
+    std::vector<bool> own;
+    for (const LayerSpec& spec : sizes.specs) own.push_back(!spec.shares_choice);
+    b.key(message(name, ".attention.indexer.types"), own);
+  }
   if (arch->find(Field::index_block) != nullptr) {
     std::vector<std::int32_t> blocks;
     for (const LayerSpec& spec : sizes.specs) blocks.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(sizes.index.block) : 0);
@@ -1004,7 +1013,7 @@ std::set<std::pair<int, int>> parts_of(const ArchSpec& arch) {
   }
   const int ways[] = {static_cast<int>(arch.norm), static_cast<int>(arch.recurrent), static_cast<int>(arch.output_gate), static_cast<int>(arch.head_norm), static_cast<int>(arch.gate),
                       arch.parallel, arch.causal, arch.encodes, arch.norms_sums, arch.first_unnormed, arch.latent, arch.single_halves, arch.drops_halves, arch.plain_norms, arch.head_layer_norms,
-                      arch.chunks_windows, arch.averages_shared, arch.dense_see_all, arch.groups_differ(), !arch.rope_bases_key.empty(), arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.may_draft()};
+                      arch.chunks_windows, arch.averages_shared, arch.dense_see_all, arch.groups_differ(), !arch.rope_bases_key.empty(), arch.full_attention_step > 0, arch.full_layers_lead, arch.no_rope_step > 0, arch.may_draft(), arch.may_share_choices};
   for (const int way : ways) parts.emplace(++kind, way);
   return parts;
 }

@@ -10,15 +10,25 @@
 
 namespace bantam::inline v0 {
 
-nn::SequenceState* LentKeys::of(std::int64_t layer, std::size_t sequence, bool keeps) {
-  const std::int64_t lender = config_->layer(layer).kv_layer, place = lender >= 0 ? lender : layer;
-  if (place == layer && (!keeps || !config_->lends_keys(layer))) return nullptr;
-  auto& states = states_[place];
-  states.resize(std::max(states.size(), sequence + 1));
-  std::shared_ptr<nn::SequenceState>& state = states[sequence];
-  if (place == layer) state = std::make_shared<nn::SequenceState>(config_->new_layer_state("f32", layer));
+template <class State, class Make>
+State* LentStates::find(ByLayer<State>& states, std::int64_t place, std::size_t sequence, bool is_new, Make&& make) {
+  auto& of_layer = states[place];
+  of_layer.resize(std::max(of_layer.size(), sequence + 1));
+  std::shared_ptr<State>& state = of_layer[sequence];
+  if (is_new) state = std::make_shared<State>(make());
   BANTAM_ASSERT(state != nullptr);
   return state.get();
+}
+
+void LentStates::lend(std::int64_t layer, std::size_t sequence, bool keeps, BesideStates& to) {
+  const LayerSpec& spec = config_->layer(layer);
+  const bool reads_keys = spec.kv_layer >= 0;
+  if (reads_keys || (keeps && config_->lends_keys(layer))) {
+    to.keys = find(keys_, reads_keys ? spec.kv_layer : layer, sequence, !reads_keys, [&] { return config_->new_layer_state("f32", layer); });
+  }
+  if (spec.shares_choice || (keeps && config_->lends_choice(layer))) {
+    to.choice = find(choices_, config_->choice_place(layer), sequence, !spec.shares_choice, [] { return nn::KeptChoice(); });
+  }
 }
 
 NgramRows::NgramRows(const ModelSource& source) : source_(source) {

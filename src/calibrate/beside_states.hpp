@@ -1,4 +1,4 @@
-// What is carried beside hidden states from layer to layer, in models that have such: keys that later layers read, per-layer embeddings.
+// What is carried beside hidden states from layer to layer, in models that have such: keys that later layers read, choices of their indexers, per-layer embeddings.
 #pragma once
 
 #include <map>
@@ -11,18 +11,25 @@
 
 namespace bantam::inline v0 {
 
-/// Keys and values of layers that later ones read, of each sequence. A copy shares what was there; what either is given next, it has alone.
-class LentKeys {
+/// What layers leave to later ones, of each sequence: keys and values, and what indexers chose. A copy shares what was there; what either is given next, it
+/// has alone.
+class LentStates {
  public:
-  explicit LentKeys(const ModelConfig& config) noexcept : config_(&config) {}
+  explicit LentStates(const ModelConfig& config) noexcept : config_(&config) {}
 
-  /// For a layer's first half over a sequence. `keeps`: of a layer that others read, whether they are to read this run's. Null where
-  /// the layer neither reads others nor keeps anything.
-  [[nodiscard]] nn::SequenceState* of(std::int64_t layer, std::size_t sequence, bool keeps);
+  /// For a layer's first half over a sequence: sets what is null where the layer neither reads of others nor leaves anything. `keeps`: of a layer that others
+  /// read of, whether they are to read what this run makes.
+  void lend(std::int64_t layer, std::size_t sequence, bool keeps, BesideStates& to);
 
  private:
+  template <class State>
+  using ByLayer = std::map<std::int64_t, std::vector<std::shared_ptr<State>>>;  ///< and sequence
+  template <class State, class Make>
+  static State* find(ByLayer<State>& states, std::int64_t place, std::size_t sequence, bool is_new, Make&& make);
+
   const ModelConfig* config_;
-  std::map<std::int64_t, std::vector<std::shared_ptr<nn::SequenceState>>> states_;  ///< by layer and sequence
+  ByLayer<nn::SequenceState> keys_;
+  ByLayer<nn::KeptChoice> choices_;
 };
 
 /// Embeddings of the n-grams that a text's tokens end.

@@ -150,9 +150,10 @@ BlockPass::Observed BlockPass::observe(const LayerWeights& block, std::int64_t l
     if (fitted) sums.hessian.add(x);
     if (fitted) count(group, x);
     const auto inputs = static_cast<std::size_t>(x.size());
-    // Keys that others read are made by the whole half, and so are several residual streams.
-    const bool lends = input_groups()[group].half == Half::mixer && checkpoint_.config().lends_keys(layer);
-    const bool ends_half = !checkpoint_.config().has_streams() && last_of(block, input_groups()[group].half) == &input_groups()[group] && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
+    // Keys that others read and choices that they share are made by the whole half, and so are several residual streams.
+    const ModelConfig& config = checkpoint_.config();
+    const bool lends = input_groups()[group].half == Half::mixer && (config.lends_keys(layer) || config.lends_choice(layer));
+    const bool ends_half = !config.has_streams() && last_of(block, input_groups()[group].half) == &input_groups()[group] && !parallel() && !lends && !(input_groups()[group].half == Half::feed_forward && !block.experts.experts.empty());
     if (ends_half && kept_.size() == past && past + inputs <= most_kept) {
       for (std::int64_t t = 0; t < x.extent(0); ++t) kept_.insert(kept_.end(), &x(t, 0), &x(t, 0) + x.extent(1));
     }

@@ -101,13 +101,13 @@ class BlockPass {
       ++sample_.number;
     }
   }
-  /// What half of a layer reads beside the hidden states of the sample at hand, of this model or the original; `keeps`: see LentKeys.
-  [[nodiscard]] BesideStates beside(std::int64_t layer, Half half, LentKeys& keys, bool keeps = false) {
+  /// What half of a layer reads beside the hidden states of the sample at hand, of this model or the original; `keeps`: see LentStates.
+  [[nodiscard]] BesideStates beside(std::int64_t layer, Half half, LentStates& keys, bool keeps = false) {
     const std::vector<float>& source = &keys == &keys_ ? source_states_ : original_source_states_;
     const std::vector<float>& inputs = &keys == &keys_ ? inputs_ : original_inputs_;
-    BesideStates beside{half == Half::mixer ? keys.of(layer, sample_.number, keeps) : nullptr,
-            embeddings_.of(layer, half, sample_.tokens),
-            half == Half::feed_forward && !inputs.empty() ? std::span(inputs).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim)) : std::span<const float>()};
+    BesideStates beside{.embeddings = embeddings_.of(layer, half, sample_.tokens)};
+    if (half == Half::mixer) keys.lend(layer, sample_.number, keeps, beside);
+    if (half == Half::feed_forward && !inputs.empty()) beside.layer_inputs = std::span(inputs).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim));
     if (half == Half::cross && !source.empty()) beside.source = std::span(source).subspan(sample_.first, sample_.tokens.size() * static_cast<std::size_t>(checkpoint_.config().dim));
     return beside;
   }
@@ -132,7 +132,7 @@ class BlockPass {
     std::size_t first = 0;  ///< number among all states
   };
   Sample sample_;                      ///< at hand
-  LentKeys keys_, original_keys_;      ///< the second where the original is followed
+  LentStates keys_, original_keys_;      ///< the second where the original is followed
   BesideEmbeddings embeddings_;
   std::vector<float> inputs_, original_inputs_;  ///< as many as hidden states: what the layer under way read, where its router does; else empty
   std::vector<float> source_states_, original_source_states_;  ///< what an encoder made of all samples, once a decoder behind it has begun

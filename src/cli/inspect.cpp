@@ -100,6 +100,7 @@ std::string kinds_text(const ModelConfig& c) {
     if (spec.window > 0) parts.push_back(message("window of ", spec.window, " tokens"));
     if (attends(spec.mixer) && (c.arch->groups_differ() || spec.head_dim > 0)) parts.push_back(message(spec.kv_heads * c.group_of(spec), " heads of ", c.head_dim_of(spec), ", ", spec.kv_heads, " kv"));
     if (spec.kv_layer >= 0) parts.push_back(message("keys of layer ", spec.kv_layer));
+    if (spec.shares_choice) parts.emplace_back("tokens that a layer before chose");
     if (spec.is_sparse()) {
       parts.push_back(message("experts of ", spec.expert_ffn, " (", c.router.used, " of ", spec.experts, " a token)"));
       if (spec.ffn > 0) parts.push_back(message("shared expert of ", spec.ffn));

@@ -256,21 +256,22 @@ void SensitivityPass::begin() {
   }
 }
 
-void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, std::span<const float> inputs) {
+void SensitivityPass::run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentStates& keys, std::span<const float> inputs) {
   const auto width = static_cast<std::size_t>(checkpoint_.config().state_dim());
   const bool routes_inputs = half == Half::feed_forward && checkpoint_.config().arch->routes_inputs;
   std::size_t first = 0;
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     const std::vector<TokenId>& window = windows_[i];
     const std::size_t size = window.size() * width;
-    const BesideStates beside{half == Half::mixer ? keys.of(layer, i, true) : nullptr, embeddings_.of(layer, half, window),
-                              routes_inputs ? inputs.subspan(first, size) : std::span<const float>()};
+    BesideStates beside{.embeddings = embeddings_.of(layer, half, window)};
+    if (half == Half::mixer) keys.lend(layer, i, true, beside);
+    if (routes_inputs) beside.layer_inputs = inputs.subspan(first, size);
     forward_->run_half(block, layer, half, std::span(states).subspan(first, size), beside);
     first += size;
   }
 }
 
-void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys) {
+void SensitivityPass::run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentStates& keys) {
   const std::vector<float> inputs = checkpoint_.config().arch->routes_inputs ? states : std::vector<float>();
   for (const Half half : halves) run_half(block, layer, half, states, keys, inputs);
 }

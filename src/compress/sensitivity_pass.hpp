@@ -25,7 +25,7 @@ class SensitivityPass {
     std::size_t format;
     std::vector<float> states;
     WeightMatrix head;  ///< empty: the model's
-    std::optional<LentKeys> keys = {};  ///< of layers that it has run
+    std::optional<LentStates> keys = {};  ///< of layers that it has run
   };
   /// Experts' matrices of a layer that take one format, under way.
   struct ExpertsUnit {
@@ -57,8 +57,8 @@ class SensitivityPass {
   void interpolate();
   [[nodiscard]] std::vector<float> embed(FunctionRef<void(TokenId, std::span<float>, RowCodes&)> read_row) const;
   /// `inputs`: of a second half, the states that the layer began with.
-  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentKeys& keys, std::span<const float> inputs = {});
-  void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentKeys& keys);
+  void run_half(const LayerWeights& block, std::int64_t layer, Half half, std::vector<float>& states, LentStates& keys, std::span<const float> inputs = {});
+  void run_block(const LayerWeights& block, std::int64_t layer, std::vector<float>& states, LentStates& keys);
   /// A matrix in a format, as the recipe's method rounds it. `weights`: of `original`.
   [[nodiscard]] WeightMatrix round(const CheckpointTensor& tensor, const WeightMatrix& original, const Tensor<float, 2>& weights,
                                    const FormatInfo& format, Hessian& hessian) const;
@@ -86,7 +86,7 @@ class SensitivityPass {
   RoundingPass pass_;
   std::vector<std::vector<TokenId>> windows_;
   std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, ModelConfig::state_dim())
-  LentKeys keys_;            ///< of the unchanged model
+  LentStates keys_;            ///< of the unchanged model
   BesideEmbeddings embeddings_;
   ResidualStreams streams_;
   std::vector<Variant> variants_;

@@ -40,6 +40,11 @@ bool ModelConfig::lends_keys(std::int64_t i) const noexcept {
   return std::ranges::find(specs, i, &LayerSpec::kv_layer) != specs.end();
 }
 
+std::int64_t ModelConfig::choice_place(std::int64_t i) const noexcept {
+  while (layer(i).shares_choice) --i;
+  return i;
+}
+
 bool ModelConfig::is_uniform() const noexcept {
   const bool full_differ = arch->full_layers_differ();
   // Layers of a kind have the same sizes; which layers are of which kind, containers say.
@@ -107,7 +112,10 @@ ModelConfig ModelConfig::drafter() const {
 std::vector<LayerSpec> ModelConfig::drafting_like() const {
   if (drafting_layers != 1 || !arch->may_draft()) return {};
   for (auto spec = specs.rbegin(); spec != specs.rend(); ++spec) {
-    if (attends(spec->mixer) && spec->has_feed_forward()) return {*spec};
+    if (!attends(spec->mixer) || !spec->has_feed_forward()) continue;
+    LayerSpec like = *spec;
+    like.shares_choice = false;
+    return {like};
   }
   return {};
 }
@@ -122,7 +130,7 @@ nn::KvShape ModelConfig::kv_shape(std::span<const LayerSpec> of_layers) const {
       shape.of_layers.emplace_back();
     } else {
       shape.of_layers.push_back(is_latent() ? nn::KvLayer{1, shape.head_dim, 0, spec.window, kv_rank} : nn::KvLayer{spec.kv_heads, head_dim_of(spec), value_dim_of(spec), spec.window});
-      shape.of_layers.back().index_dim = index.dim;
+      if (!spec.shares_choice) shape.of_layers.back().index_dim = index.dim;
     }
   }
   // Whoever reads another's may see more of them.

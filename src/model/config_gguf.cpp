@@ -196,6 +196,16 @@ void read_index_blocks(const GgufFile& file, const std::string& prefix, ModelCon
   c.index.used = c.context;
 }
 
+/// Which layers have an indexer of their own. Files without a word on it may lack the tensors of those that have none.
+void read_shared_choices(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
+  if (!c.arch->may_share_choices) return;
+  const std::vector<bool> own = flags_of(file, message(prefix, indexers_key), c);
+  const std::string_view name = c.arch->find(Role::index_k)->gguf;
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    c.specs[static_cast<std::size_t>(i)].shares_choice = own.empty() ? file.find(name_from(name, {Role::index_k, i})) == nullptr : !own[static_cast<std::size_t>(i)];
+  }
+}
+
 /// How rope is stretched over longer texts.
 void read_scaling(const GgufFile& file, const std::string& prefix, ModelConfig& c) {
   const std::string place = file.path().string();
@@ -294,6 +304,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   detail::read_gate_sparsity(file, prefix, c);
   c.sigmoid_delta = !arch.delta_gate_key.empty();
   read_index_blocks(file, prefix, c);
+  read_shared_choices(file, prefix, c);
   detail::check_index(c, place);
   detail::read_ngrams(file, prefix, c);
   read_use(file, prefix, c);

@@ -211,6 +211,7 @@ void read_rope(const Json& json, const RopeParameters& parameters, const std::st
     read_rope_scaling(*scaling, place, "rope_scaling", c);
   }
   if (arch.latent && !flag_at(json, "rope_interleave", place, true)) fail(Errc::unsupported, place, ": rope_interleave: expected true, found false");
+  read_shared_choices(json, place, c);
   check_index(c, place);
   const bool index_pairs = arch.index_pairs == nn::RopePairs::adjacent;
   if (flag_at(json, "indexer_rope_interleave", place, index_pairs) != index_pairs) fail(Errc::unsupported, place, ": indexer_rope_interleave: expected ", index_pairs, ", found ", !index_pairs);

@@ -341,13 +341,6 @@ ModelConfig read_sizes(const ArchSpec& arch, const Source& source) {
   return c;
 }
 
-void check_index(const ModelConfig& c, const std::string& place) {
-  if (c.index.used == 0) return;
-  if (c.index.block < 1 || page_tokens % c.index.block != 0) fail(Errc::unsupported, place, ": blocks of the indexer: expected a divisor of ", page_tokens, " tokens, found ", c.index.block);
-  if (c.arch->latent && c.q_rank == 0) fail(Errc::unsupported, place, ": expected queries of low rank, which the indexer reads, found a rank of 0");
-  if (c.index.dim < c.rope.dim) fail(Errc::corrupt, place, ": heads of the indexer: expected at least the ", c.rope.dim, " numbers that rope turns, found ", c.index.dim);
-}
-
 float checked_limit(double limit, const std::string& place) {
   if (!(limit >= 0) || !std::isfinite(static_cast<float>(limit))) fail(Errc::corrupt, place, ": expected a number of at least 0, found ", limit);
   return static_cast<float>(limit);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bantam/model/config.hpp"
+#include "io/json.hpp"
 
 namespace bantam::inline v0::detail {
 
@@ -53,7 +54,11 @@ struct Source {
   return c.window == 0 ? nn::LayerRope::model : c.window_of(layer) > 0 ? c.arch->window_rope : c.arch->full_rope;
 }
 
-/// Throws where heads of an indexer are shorter than what rope turns of them, for blocks that pages would cut, and where there is nothing that makes its queries.
+/// Which layers see what the indexer of a layer before them chose, as config.json says it. Throws corrupt and unsupported.
+void read_shared_choices(const Json& json, const std::string& place, ModelConfig& c);
+void write_shared_choices(const ModelConfig& c, Json& json);
+/// Throws where heads of an indexer are shorter than what rope turns of them, for blocks that pages would cut, where there is nothing that makes its queries, and
+/// where there is no choice to be shared.
 void check_index(const ModelConfig& c, const std::string& place);
 /// A number that gates of a layer stay below (nn::MlpWeights::limit); 0: there is none. Throws corrupt.
 [[nodiscard]] float checked_limit(double limit, const std::string& place);

@@ -66,6 +66,7 @@ inline constexpr std::pair<std::string_view, LabelUse> problem_types[] = {
 inline constexpr std::pair<float LayerSpec::*, std::string_view> gate_limits[] = {{&LayerSpec::expert_limit, "swiglu_clamp_exp"}, {&LayerSpec::mlp_limit, "swiglu_clamp_shexp"}};
 
 /// GGUF's list of how many neighboring tokens an indexer chooses together, behind the architecture's name; 0 of layers without one.
+inline constexpr std::string_view indexers_key = "attention.indexer.types";  ///< of each layer, whether it has one
 inline constexpr std::string_view index_blocks_key = "attention.compress_ratios";
 
 /// Where config.json says how many tokens a window has.

@@ -43,7 +43,10 @@ void Forward::run_part(const LayerWeights& w, std::int64_t index, Half half, int
     pass.for_rows(Work::positions, [&](Range part, int) {
       if (mixer != nullptr) mixer->find_angles(rows_, part);
     });
+    const bool chosen = half == Half::mixer && beside.choice != nullptr;
+    if (chosen && config_.layer(index).shares_choice) mixer->take_choice(*beside.choice);
     mix(pass, w, index, 0, half == Half::mixer ? until : nn::to_the_end);
+    if (chosen && config_.lends_choice(index)) mixer->keep_choice(tokens, *beside.choice);
   }
   if (half == Half::cross) {
     read_source(w, beside.source);

@@ -60,6 +60,7 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
   LayerSpec spec = layer < 0 ? LayerSpec() : c.layer(layer);
   if (!attends(spec.mixer)) spec.kv_heads = 0;
   const std::int64_t heads = c.group_of(spec) * spec.kv_heads, head_dim = c.head_dim_of(spec);
+  const bool chooses = spec.kv_heads > 0 && !spec.shares_choice;
   const std::int64_t keys = spec.kv_layer < 0 ? spec.kv_heads * head_dim : 0;
   const nn::RecurrentLayer delta = spec.mixer == MixerKind::gated_delta ? c.recurrent : nn::RecurrentLayer{};
   const nn::RecurrentLayer channel = spec.mixer == MixerKind::channel_delta ? c.recurrent : nn::RecurrentLayer{};
@@ -90,9 +91,9 @@ std::int64_t extent_of(WeightAxis axis, std::int64_t layer, const ModelConfig& c
     case WeightAxis::nope: return c.head_dim - c.rope.dim;
     case WeightAxis::gates:
       return c.arch->output_gate == nn::OutputGate::own ? heads * c.value_dim_of(spec) : nn::is_of_heads(c.arch->output_gate) ? heads : 0;
-    case WeightAxis::index_queries: return spec.kv_heads > 0 ? c.index.heads * c.index.dim : 0;
-    case WeightAxis::index_dim: return spec.kv_heads > 0 ? c.index.dim : 0;
-    case WeightAxis::index_heads: return spec.kv_heads > 0 ? c.index.heads : 0;
+    case WeightAxis::index_queries: return chooses ? c.index.heads * c.index.dim : 0;
+    case WeightAxis::index_dim: return chooses ? c.index.dim : 0;
+    case WeightAxis::index_heads: return chooses ? c.index.heads : 0;
     case WeightAxis::delta_channels: return delta.channels;
     case WeightAxis::delta_values: return delta.value_heads * delta.value_dim;
     case WeightAxis::delta_heads: return delta.value_heads;

@@ -97,6 +97,11 @@ void write_lists(GgufWriter& file, const ModelConfig& c, const std::string& pref
     for (const LayerSpec& spec : c.specs) blocks.push_back(attends(spec.mixer) ? static_cast<std::int32_t>(c.index.block) : 0);
     file.key(message(prefix, index_blocks_key), std::span<const std::int32_t>(blocks));
   }
+  if (c.arch->may_share_choices) {
+    std::vector<bool> own;
+    for (const LayerSpec& spec : c.specs) own.push_back(!spec.shares_choice);
+    file.key(message(prefix, indexers_key), own);
+  }
   if (!c.arch->flags_windows) return;
   std::vector<bool> windows;
   for (const LayerSpec& spec : c.specs) windows.push_back(spec.window > 0);

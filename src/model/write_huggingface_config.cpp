@@ -246,6 +246,7 @@ std::string write_hf_config(const ModelConfig& c, std::string_view torch_dtype) 
   detail::write_layer_kinds(c, json);
   if (c.arch->says_rope) json["position_embedding_type"] = c.has_rope ? "rope" : "nope";
   write_router(c, json);
+  detail::write_shared_choices(c, json);
   if (c.arch->norms_turned) json["use_qk_norm"] = c.norms_turned;
   if (c.arch->temperature.scale > 0) {
     json["attn_temperature_tuning"] = c.temperature.scale > 0;

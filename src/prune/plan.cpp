@@ -38,6 +38,9 @@ void check(const Removal& removal, const ModelConfig& config) {
   if (config.arch->full_heads_differ() || config.arch->shares_keys()) {
     fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of layers that differ in heads or read each other's keys: not yet; what works: single weights by wanda, sparsegpt or magnitude");
   }
+  if (removal.part == Part::layers && std::ranges::any_of(config.specs, &LayerSpec::shares_choice)) {
+    fail(Errc::unsupported, "prune ", removal.text(), ": ", config.arch->name, ": of layers that see what others' indexers chose: not yet; what works: experts, and single weights by wanda, sparsegpt or magnitude");
+  }
   const bool of_mixtures = removal.part == Part::layers || removal.part == Part::experts;
   if (config.has_experts() && !of_mixtures) {
     fail(Errc::unsupported, "prune ", removal.text(), ": in a mixture of experts: not yet; what works: experts, layers, and single weights by wanda, sparsegpt or magnitude");

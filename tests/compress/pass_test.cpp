@@ -335,7 +335,7 @@ TEST_CASE("what is behind a layer's halves, ended from its last layer's inputs, 
   const LayerWeights& block = model.weights().layers[1];
   Forward forward(model.config(), model.weights(), 40, 2);
   const auto states = random::normal<float>({24, model.config().dim}, 7), embeddings = random::normal<float>({24, tiny.per_layer_dim}, 8);
-  const BesideStates beside{nullptr, embeddings.span()};
+  const BesideStates beside{.embeddings = embeddings.span()};
   std::vector<float> whole(states.span().begin(), states.span().end()), ended = whole;
   const InputGroup& last = *last_of(block, Half::end);
   CHECK(last.roles[0] == Role::per_layer_projection);

@@ -492,13 +492,17 @@ struct Pass : Transformer {
     return biases;
   }
 
-  /// Which tokens up to its own each token of a layer sees, by its indexer; x is what the layer reads, `low` what queries are made of.
+  mutable std::vector<std::vector<bool>> last_seen_ = {};  ///< by the last indexer
+
+  /// Which tokens up to its own each token of a layer sees, by its indexer, or the last before it; x is what the layer reads, `low` what queries are made of.
   [[nodiscard]] std::vector<std::vector<bool>> seen_by_index(const std::vector<Row>& x, const std::vector<Row>& low, const std::string& at) const {
-    if (indexer.used == 0) {
+    const bool has_indexer = weights.contains(at + "indexer.k");
+    if (indexer.used == 0 || (!has_indexer && !shares_choices)) {
       std::vector<std::vector<bool>> all;
       for (std::size_t t = 0; t < x.size(); ++t) all.emplace_back(t + 1, true);
       return all;
     }
+    if (!has_indexer) return last_seen_;
     const auto vector = [&](const std::string& name) { return weights.contains(at + name) ? weights.at(at + name) : std::vector<float>(); };
     IndexInputs in{.q_norm = vector("indexer.q_norm"), .k_norm = vector("indexer.k_norm"), .k_norm_bias = vector("indexer.k_norm_bias"), .turn = [&](Row& row, std::size_t position) {
                      turn(row, position, frequencies, magnitude, indexer.adjacent);
@@ -508,7 +512,7 @@ struct Pass : Transformer {
       in.keys.push_back(product(at + "indexer.k", "", x[t], static_cast<std::int64_t>(indexer.dim)));
       if (weights.contains(at + "indexer.weights")) in.weights.push_back(product(at + "indexer.weights", "", x[t], static_cast<std::int64_t>(indexer.heads)));
     }
-    return chosen(indexer, in);
+    return last_seen_ = chosen(indexer, in);
   }
 
   /// What the output projection of each token reads. Keys and values are those of layer `kv_index`, which reads kv_x.

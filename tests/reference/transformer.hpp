@@ -80,6 +80,7 @@ struct Transformer {
   Ngrams ngrams{};                  ///< and the table that one of its layers reads
   bool sigmoid_delta = false;       ///< gates of gated_delta()
   Indexer indexer{};                ///< of what attention sees; used 0: there is none
+  bool shares_choices = true;       ///< layers without an indexer see what the last one chose; else everything
   std::map<std::string, std::vector<float>> weights;
 
   using Row = std::vector<double>;

@@ -309,6 +309,7 @@ struct ArchSpec {
   bool norms_sums = false;  ///< norms behind blocks are taken of the residual stream with what was added (BERT), not of that alone
   bool first_unnormed = false;  ///< the first layer has no norm before attention: that of the embedding stands there (ModernBERT)
   bool latent = false;    ///< attention is latent attention
+  bool may_share_choices = false;  ///< layers may see what the indexer of a layer before them chose
   nn::RopePairs index_pairs = nn::RopePairs::half;  ///< of the indexer, where there is Field::index_used
   MixerKind recurrent = MixerKind::none;  ///< what layers that do not attend have in its place
   std::int64_t attention_step = 0;        ///< Field::attention_step, where the config does not say; 0: it names the kind of each layer

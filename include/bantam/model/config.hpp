@@ -35,6 +35,7 @@ struct LayerSpec {
   std::int64_t head_dim = 0;  ///< of queries, keys and values; 0: the model's
   std::int64_t kv_layer = -1;  ///< the layer before it whose keys and values it reads; -1: it has its own
   bool encodes = false;        ///< of an encoder before a decoder
+  bool shares_choice = false;  ///< it sees what the last indexer before it chose, and has none
   bool shares_values = false;  ///< keys are values, too, before their norm and rope
   bool reads_ngrams = false;   ///< embeddings of n-grams, before its first half (nn::NgramEmbedding)
   std::optional<float> gate_cutoff = {};  ///< nn::MlpWeights::gate_cutoff
@@ -173,6 +174,9 @@ struct ModelConfig {
   [[nodiscard]] double logit_scale() const noexcept;
   /// Whether a later layer reads the keys and values of this one.
   [[nodiscard]] bool lends_keys(std::int64_t i) const noexcept;
+  /// The layer whose indexer chooses what layer i sees, and whether layer i has one that chooses for later layers, too.
+  [[nodiscard]] std::int64_t choice_place(std::int64_t i) const noexcept;
+  [[nodiscard]] bool lends_choice(std::int64_t i) const noexcept { return i + 1 < layers && layer(i + 1).shares_choice && !layer(i).shares_choice; }
   /// Whether the attention of two layers differs in nothing but how many key-value heads there are.
   [[nodiscard]] bool attends_alike(std::int64_t i, std::int64_t j) const noexcept {
     return group_of(layer(i)) == group_of(layer(j)) && head_dim_of(i) == head_dim_of(j) && sees_all(i) == sees_all(j);

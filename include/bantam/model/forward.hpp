@@ -38,6 +38,8 @@ void place_embedding(const KernelTable& kernels, const ModelConfig& config, cons
 struct BesideStates {
   /// Of ModelConfig::new_layer_state(): a layer that others read leaves its keys and values there, and those find them. Null: nobody will.
   nn::SequenceState* keys = nullptr;
+  /// What the indexer of a layer chose, in the same way, for layers that see the same. Null: nobody will, or they see everything.
+  nn::KeptChoice* choice = nullptr;
   std::span<const float> embeddings = {};  ///< (tokens, width): its per-layer embeddings, or those of n-grams where the first half reads such
   std::span<const float> layer_inputs = {};  ///< (tokens, dim): of a second half, what the first reads, where the router reads that
   /// (tokens): what its MLP's inputs are multiplied by, behind the norm, where it is an expert whose router does so. Empty: 1.

@@ -17,6 +17,12 @@ struct ChosenTokens {
   std::int64_t stride = 0;
 };
 
+/// What rows of a pass saw, for a layer that is run later, in a pass of its own; nothing where they saw all.
+struct KeptChoice {
+  std::vector<std::uint64_t> pages;  ///< ChosenTokens::pages
+  std::int64_t stride = 0;
+};
+
 /// For each of a few rows, the tokens that it sees of neighboring pages, side by side in a page of floats: what attention does then is in proportion to them.
 class GatheredPages {
  public:

@@ -1,4 +1,5 @@
-// DeepSeek V3.2 and GLM-5: DeepSeek V3 with an indexer that chooses which tokens a query sees (arXiv:2512.02556).
+// DeepSeek V3.2 and GLM-5: DeepSeek V3 with an indexer that chooses which tokens a query sees (arXiv:2512.02556). In GLM-5.2 and 5.3 a layer in four has one, and
+// the layers behind it see what it chose (arXiv:2603.12201).
 #pragma once
 
 #include "bantam/model/archs/deepseek.hpp"
@@ -40,6 +41,7 @@ inline constexpr ArchSpec glm_moe_dsa = [] {
   spec.paper = "arXiv:2602.15763";
   spec.gguf = "glm-dsa";
   spec.index_pairs = nn::RopePairs::adjacent;
+  spec.may_share_choices = true;
   spec.default_norm_eps = 1e-5;
   return spec;
 }();

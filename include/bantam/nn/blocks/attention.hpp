@@ -171,8 +171,7 @@ inline void SelfAttention::attend(const Pass& pass, const AttentionWeights& w, c
   const ChosenTokens* chosen = nullptr;
   if (indexer_) {
     const int form = readers.form_of(5);
-    indexer_->store(pass, w, layer, x, readers.form_of(4), caches_);
-    chosen = indexer_->choose(pass, w, layer, x, form, x, form, caches_);
+    chosen = indexer_->run(pass, w, layer, x, readers.form_of(4), form, x, form, caches_);
   }
   attention_.run(kernels_, pass.team, layer.place, layer.window, (splits_queries() ? queries_ : q_).input(), attended_.output(), heads / group(), values_of(w.sinks),
                  values_of(slopes_), bias_.empty() ? nullptr : &bias_, pass.more_keys, chosen);

@@ -42,6 +42,7 @@ class Indexer {
   void plan(std::int64_t tokens, std::span<const PassSequence> sequences) {
     std::int64_t longest = 0;
     for (const PassSequence& s : sequences) longest = std::max(longest, s.position + s.tokens);
+    last_ = nullptr;
     keys_.resize(tokens, o_.dim);
     angles_.ensure(static_cast<std::size_t>(tokens * rope_.dim()));
     if (!sees_part(longest - 1)) return;
@@ -62,14 +63,33 @@ class Indexer {
       rope_.angles(rows[static_cast<std::size_t>(t)].position, angles, angles + rope_.dim() / 2);
     }
   }
-  /// The keys of the pass's tokens go to the caches. x: what index_k reads, in its ordered form.
-  void store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, int form, PassCaches& caches) noexcept;
+  /// What a layer's rows see; null: all that there are. Its keys go to the caches first; a layer without an indexer sees what the one before it chose (GLM-5.2,
+  /// arXiv:2603.12201). x, with the forms of the keys' reader and the weights': what these read; q: what index_q reads. Until the next call. Throws as choose().
+  [[nodiscard]] const ChosenTokens* run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, int key_form, int form, const Activations& q,
+                                        int q_form, PassCaches& caches) {
+    if (w.index_k.empty()) return last_;
+    store(pass, w, layer, x, key_form, caches);
+    return last_ = choose(pass, w, layer, x, form, q, q_form, caches);
+  }
+  /// What the rows of the last pass saw goes to a layer that is run in another pass, and comes from there.
+  void keep(std::int64_t rows, KeptChoice& kept) const {
+    kept.stride = last_ != nullptr ? last_->stride : 0;
+    kept.pages.assign(pages_.begin(), pages_.begin() + rows * kept.stride);
+  }
+  void take(const KeptChoice& kept) {
+    last_ = kept.stride > 0 ? &chosen_ : nullptr;
+    if (last_ == nullptr) return;
+    pages_ = kept.pages;
+    chosen_ = {pages_.data(), kept.stride};
+  }
+
+ private:
   /// Which tokens rows see, by the keys that store() has put away; null: all that there are. x: what index_weights reads, in its ordered form, and index_q_stream;
   /// q: what the matrix of queries does. Until the next call. Throws what the pass's more_keys throws, of whose stretches the first is there before and after.
   [[nodiscard]] const ChosenTokens* choose(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, int form, const Activations& q, int q_form,
                                            const PassCaches& caches);
-
- private:
+  /// The keys of the pass's tokens go to the caches. x: what index_k reads, in its ordered form.
+  void store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, int form, PassCaches& caches) noexcept;
   /// Rows whose scores share a page that was made floats, and scores that are kept at a time.
   static constexpr std::int64_t rows_a_page = 16, most_scores = std::int64_t{1} << 21;
   struct Worker {
@@ -99,6 +119,7 @@ class Indexer {
   AlignedBuffer<float> scores_;  ///< (at once, pages * 64)
   std::vector<std::uint64_t> pages_;
   ChosenTokens chosen_;
+  const ChosenTokens* last_ = nullptr;  ///< what the last indexer of the pass chose
   std::vector<Worker> workers_;
 };
 

@@ -50,6 +50,9 @@ class LatentAttention {
   [[nodiscard]] static Readers readers(const AttentionWeights& w) noexcept { return {w.q.empty() ? &w.q_a : &w.q, &w.kv_a, &w.gate, &w.index_k, &w.index_weights}; }  // an empty one has no order
   /// What q_b reads, or `o`.
   [[nodiscard]] Activations& inputs(int group) noexcept { return group == 1 ? query_ : attended_; }
+  /// As Indexer.
+  void keep_choice(std::int64_t rows, KeptChoice& kept) const { indexer_->keep(rows, kept); }
+  void take_choice(const KeptChoice& kept) { indexer_->take(kept); }
   void run(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) {
     if (until > 0) query(pass, w, x);
     if (until > 1) attend(pass, w, layer, x);
@@ -234,8 +237,7 @@ inline void LatentAttention::attend(const Pass& pass, const AttentionWeights& w,
   const ChosenTokens* chosen = nullptr;
   if (indexer_) {
     const Readers readers = this->readers(w);
-    indexer_->store(pass, w, layer, x, readers.form_of(3), caches_);
-    chosen = indexer_->choose(pass, w, layer, x, readers.form_of(4), query_, query_readers(w).form_of(1), caches_);
+    chosen = indexer_->run(pass, w, layer, x, readers.form_of(3), readers.form_of(4), query_, query_readers(w).form_of(1), caches_);
   }
   // Row r of head h is row h kv_rank + r of k_b, and comes to (h + 1) rope + h kv_rank + r of an absorbed query.
   multiply_heads(pass, w.k_b, nope_, o.kv_rank, rope_dim(), rope_dim(), absorbed_.output());

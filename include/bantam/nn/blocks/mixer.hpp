@@ -8,6 +8,7 @@
 #include "bantam/nn/blocks/attention_kinds.hpp"
 #include "bantam/nn/blocks/pass.hpp"
 #include "bantam/nn/blocks/weights.hpp"
+#include "bantam/nn/chosen_tokens.hpp"
 
 namespace bantam::inline v0::nn {
 
@@ -31,6 +32,9 @@ class Mixer {
   virtual void run(const Pass& pass, const LayerWeights& w, const MixerLayer& layer, const Activations& x, OutputRows out, int until) = 0;
   /// What an input group behind the first reads, after run().
   [[nodiscard]] virtual Activations& inputs(int group) noexcept = 0;
+  /// What an indexer chose for so many rows in run(), for a layer that is run later and sees the same; and that, between plan() and run().
+  virtual void keep_choice(std::int64_t /*rows*/, KeptChoice& /*kept*/) const {}
+  virtual void take_choice(const KeptChoice& /*kept*/) {}
 };
 
 /// A block with its weights' place in a layer.
@@ -51,6 +55,12 @@ class MixerOf final : public Mixer {
     block_.run(pass, w.*weights, layer, x, out, until);
   }
   [[nodiscard]] Activations& inputs(int group) noexcept override { return block_.inputs(group); }
+  void keep_choice(std::int64_t rows, KeptChoice& kept) const override {
+    if constexpr (requires { block_.keep_choice(rows, kept); }) block_.keep_choice(rows, kept);
+  }
+  void take_choice(const KeptChoice& kept) override {
+    if constexpr (requires { block_.take_choice(kept); }) block_.take_choice(kept);
+  }
 
  private:
   Block block_;
