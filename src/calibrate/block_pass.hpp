@@ -132,7 +132,7 @@ class BlockPass {
     std::size_t first = 0;  ///< number among all states
   };
   Sample sample_;                      ///< at hand
-  LentStates keys_, original_keys_;      ///< the second where the original is followed
+  LentStates keys_, original_keys_;    ///< the second where the original is followed
   BesideEmbeddings embeddings_;
   std::vector<float> inputs_, original_inputs_;  ///< as many as hidden states: what the layer under way read, where its router does; else empty
   std::vector<float> source_states_, original_source_states_;  ///< what an encoder made of all samples, once a decoder behind it has begun

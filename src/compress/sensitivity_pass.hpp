@@ -86,7 +86,7 @@ class SensitivityPass {
   RoundingPass pass_;
   std::vector<std::vector<TokenId>> windows_;
   std::vector<float> base_;  ///< hidden states of the unchanged model, (tokens of all windows, ModelConfig::state_dim())
-  LentStates keys_;            ///< of the unchanged model
+  LentStates keys_;          ///< of the unchanged model
   BesideEmbeddings embeddings_;
   ResidualStreams streams_;
   std::vector<Variant> variants_;

@@ -72,7 +72,7 @@ TEST_CASE("what an indexer chose counts in the layers that share it, and is kept
   tiny.write_folder(folder / "hf");
   const Model model = Model::load(folder / "hf");
   const std::vector<TokenId> tokens = some_tokens(30);
-  // Had the layers that share it seen everything, or what an earlier indexer chose.
+  // Had the layers that share it seen everything.
   reference::Transformer reference = tiny.reference();
   reference.shares_choices = false;
   CHECK(distance(logits_of(model, tokens), reference.logits(tokens)) > 100 * family_tolerance);

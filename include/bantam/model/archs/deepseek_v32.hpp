@@ -1,5 +1,5 @@
-// DeepSeek V3.2 and GLM-5: DeepSeek V3 with an indexer that chooses which tokens a query sees (arXiv:2512.02556). In GLM-5.2 and 5.3 a layer in four has one, and
-// the layers behind it see what it chose (arXiv:2603.12201).
+// DeepSeek V3.2 and GLM-5: DeepSeek V3 with an indexer that chooses which tokens a query sees (arXiv:2512.02556). In GLM-5.2 a layer in four has one, and the
+// layers behind it see what it chose (arXiv:2603.12201).
 #pragma once
 
 #include "bantam/model/archs/deepseek.hpp"
