@@ -61,8 +61,9 @@ bantam_status bantam_model_get_token(const bantam_model* model, int32_t id, bant
   return guarded([&] {
     const Tokenizer& tokenizer = need(model, "model").tokenizer;
     bantam_token_info values = BANTAM_TOKEN_INFO_INIT;
-    values.piece = tokenizer.piece(id).c_str();
-    values.piece_bytes = tokenizer.piece(id).size();
+    const std::string_view piece = tokenizer.piece(id);
+    values.piece = piece.data();
+    values.piece_bytes = piece.size();
     values.score = tokenizer.score(id);
     values.type = static_cast<bantam_token_type>(tokenizer.type(id));
     values.is_special = tokenizer.is_special(id) ? 1 : 0;

@@ -55,7 +55,7 @@ std::vector<Candidate> best(std::span<const float> logits, std::size_t count) {
 std::string text_of(const Tokenizer& tokenizer, TokenId id) {
   if (id >= tokenizer.vocab_size()) return "";
   const std::string bytes = tokenizer.piece_bytes(id);
-  return bytes.empty() || tokenizer.is_special(id) ? tokenizer.piece(id) : bytes;
+  return bytes.empty() || tokenizer.is_special(id) ? std::string(tokenizer.piece(id)) : bytes;
 }
 
 struct Position {

@@ -48,6 +48,7 @@ class JsonRows::Receiver {
     return true;
   }
   bool put(double number) {
+    if (rows_.numbers_.empty()) rows_.numbers_.reserve(rows_.most_rows());
     rows_.numbers_.push_back(number);
     is_numbered_ = true;
     return depth_ > 1 ? ++cells_ == 2 : end_row(Shape::members);
@@ -63,8 +64,7 @@ const char* JsonRows::read(std::string_view text) {
   if (!text.starts_with('[') && !text.starts_with('{')) return nullptr;
   if (text.size() > 0x7fffffff) return nullptr;  // the places of what is unescaped come behind it
   source_ = text;
-  // What the shortest pieces take, and no page of what is not used.
-  texts_.reserve(text.size() / 8);
+  texts_.reserve(most_rows());
   Receiver receiver(*this);
   detail::JsonScanner scanner(text, receiver);
   if (!scanner.value() || rows_ == 0) return nullptr;

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "bantam/core/memory.hpp"
 
 namespace bantam::inline v0 {
 
@@ -26,6 +27,12 @@ class JsonRows {
     const auto [begin, size] = texts_[i];
     return begin < source_.size() ? source_.substr(begin, size) : std::string_view(unescaped_).substr(begin - source_.size(), size);
   }
+  /// Of all texts together. Linear in their number.
+  [[nodiscard]] std::size_t text_bytes() const noexcept {
+    std::size_t bytes = 0;
+    for (const Place& place : texts_) bytes += place.size;
+    return bytes;
+  }
   [[nodiscard]] double number(std::size_t i) const noexcept { return numbers_[i]; }
   /// Whether all numbers are whole and not negative.
   [[nodiscard]] bool counts() const noexcept { return counts_; }
@@ -36,10 +43,13 @@ class JsonRows {
   };
   class Receiver;
 
+  /// Of the shortest pieces that vocabularies have; what is reserved and not used costs nothing.
+  [[nodiscard]] std::size_t most_rows() const noexcept { return source_.size() / 8; }
+
   std::string_view source_;
-  std::vector<Place> texts_;  ///< in the source, or behind it in what is not as the source spells it
+  LargeVector<Place> texts_;  ///< in the source, or behind it in what is not as the source spells it
   std::string unescaped_;
-  std::vector<double> numbers_;
+  LargeVector<double> numbers_;
   std::size_t rows_ = 0;
   Shape shape_ = Shape::texts;
   bool counts_ = true;

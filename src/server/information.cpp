@@ -8,7 +8,7 @@ namespace {
 
 /// A token's text, or its bytes as numbers where they are part of a character.
 Json piece_json(const Tokenizer& tokenizer, TokenId id) {
-  const std::string bytes = tokenizer.is_special(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);
+  const std::string bytes = tokenizer.is_special(id) ? std::string(tokenizer.piece(id)) : tokenizer.piece_bytes(id);
   if (utf8::is_valid(bytes)) return bytes;
   Json numbers = Json::array();
   for (const char byte : bytes) numbers.push_back(static_cast<std::int64_t>(static_cast<unsigned char>(byte)));
@@ -80,7 +80,7 @@ void apply_template(App& app, const std::shared_ptr<Exchange>& exchange) {
 
 void props(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Tokenizer& tokenizer = app.tokenizer();
-  const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string()); };
+  const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string_view()); };
   const Sampling& s = app.options.sampling;
   Json params = {{"temperature", static_cast<double>(s.temperature)},
                  {"top_k", s.top_k},

@@ -195,7 +195,7 @@ Json Writing::ids_of(std::span<const DrawnToken> tokens) {
 
 std::string Writing::bytes_of(TokenId id) const {
   const Tokenizer& tokenizer = app_.tokenizer();
-  return tokenizer.is_special(id) ? tokenizer.piece(id) : tokenizer.piece_bytes(id);
+  return tokenizer.is_special(id) ? std::string(tokenizer.piece(id)) : tokenizer.piece_bytes(id);
 }
 
 Json Writing::prompt_logprobs_of(std::span<const DrawnToken> scored) const {

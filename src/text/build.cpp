@@ -43,7 +43,7 @@ void check_pieces(const TokenizerSpec& spec, std::string_view place) {
   }
   // What is wrong with a token; empty: nothing.
   const auto fault_of = [&](std::size_t i) -> std::string {
-    const std::string& piece = spec.pieces[i];
+    const std::string_view piece = spec.pieces[i];
     if (piece.size() > limits::piece_bytes) return message(" has ", piece.size(), " bytes, at most ", limits::piece_bytes, " are read");
     if (!utf8::is_valid(piece)) return message(" is not UTF-8: ", printable(piece));
     if (!spec.scores.empty() && std::isnan(spec.scores[i])) return " has no number as score";
@@ -88,7 +88,7 @@ void check_ids(const TokenizerSpec& spec, std::string_view place) {
   for (const TokenId id : spec.ends) check_id(id, spec, place, "a token that ends a turn");
   for (const AddedToken& added : spec.added) {
     check_id(added.id, spec, place, "an added token");
-    const std::string& content = spec.pieces[static_cast<std::size_t>(added.id)];
+    const std::string_view content = spec.pieces(added.id);
     if (content.empty()) fail(Errc::corrupt, place, ": added token ", added.id, " is empty");
     if (content.size() > Literals::longest) {
       fail(Errc::unsupported, place, ": added token ", added.id, " has ", content.size(), " bytes, at most ", Literals::longest,
@@ -99,7 +99,7 @@ void check_ids(const TokenizerSpec& spec, std::string_view place) {
 
 /// How many pieces spell anything: as many as an index has where no two spell the same.
 std::size_t count_spelled(const TokenizerSpec& spec) {
-  return static_cast<std::size_t>(std::ranges::count_if(spec.pieces, [](const std::string& piece) { return !piece.empty(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(spec.pieces, [](std::string_view piece) { return !piece.empty(); }));
 }
 
 void index_pieces(Tokenizer::Data& data, PieceIndex known) {
@@ -125,7 +125,7 @@ std::vector<std::string> contents_of_added(const Tokenizer::Data& data) {
   std::vector<std::string> contents;
   contents.reserve(spec.added.size());
   for (const AddedToken& added : spec.added) {
-    std::string content = spec.pieces[static_cast<std::size_t>(added.id)];
+    std::string content(spec.pieces(added.id));
     if (added.normalized && !added.verbatim && !data.normalizer.empty()) content = data.normalizer.apply(content, deadline);
     if (content.size() > Literals::longest) content.clear();
     contents.push_back(std::move(content));
@@ -136,7 +136,7 @@ std::vector<std::string> contents_of_added(const Tokenizer::Data& data) {
 /// What all tokens give within a text.
 DecodedTokens decode_all(const TokenizerSpec& spec, const TokenDecoder& decoder, std::string_view place) {
   DecodedTokens all;
-  std::vector<std::uint32_t>& begins = all.begins;
+  LargeVector<std::uint32_t>& begins = all.begins;
   const auto check = [&](std::size_t bytes) {
     if (bytes > 0xffffffff) fail(Errc::corrupt, place, ": the vocabulary has more than 4 GiB of text");
   };
@@ -149,6 +149,7 @@ DecodedTokens decode_all(const TokenizerSpec& spec, const TokenDecoder& decoder,
   parallel_for(static_cast<std::int64_t>(parts.size()), 1, [&](Range range) {
     for (auto p = static_cast<std::size_t>(range.begin); p < static_cast<std::size_t>(range.end); ++p) {
       std::string part;
+      part.reserve(12 * at_once);  // a piece, on average: most parts grow once or never
       for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) {
         decoder.append(part, spec, static_cast<TokenId>(i), {}, deadline);
         check(part.size());
@@ -157,13 +158,13 @@ DecodedTokens decode_all(const TokenizerSpec& spec, const TokenDecoder& decoder,
       parts[p] = std::move(part);
     }
   });
-  std::string& bytes = all.bytes;
+  LargeVector<char>& bytes = all.bytes;
   std::size_t size = 0;
   for (const std::string& part : parts) check(size += part.size());
   bytes.reserve(size);
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) begins[i + 1] += static_cast<std::uint32_t>(bytes.size());
-    bytes += parts[p];
+    bytes.insert(bytes.end(), parts[p].begin(), parts[p].end());
   }
   return all;
 }
@@ -193,7 +194,7 @@ void build_symbols(Tokenizer::Data& data) {
     if (byte >= 0) data.byte_tokens[static_cast<std::size_t>(byte)] = static_cast<Symbol>(i);
   }
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    const std::string& piece = spec.pieces[i];
+    const std::string_view piece = spec.pieces[i];
     if (piece.empty() || piece.size() > 4 || data.special[i] || spec.types[i] == TokenType::byte) continue;
     const utf8::Char c = utf8::decode(piece, 0);
     if (c.length == piece.size() && data.id_of(piece) == static_cast<TokenId>(i)) {
@@ -204,7 +205,7 @@ void build_symbols(Tokenizer::Data& data) {
 
 /// SentencePiece merges texts, not ids: characters that are no piece themselves still make pieces with others.
 void add_extra_characters(Tokenizer::Data& data, const std::vector<bool>& mergeable) {
-  const std::vector<std::string>& pieces = data.spec.pieces;
+  const PieceList& pieces = data.spec.pieces;
   std::vector<std::vector<std::uint32_t>> missing(div_up(pieces.size(), std::size_t{pieces_at_once}));
   parallel_for(static_cast<std::int64_t>(missing.size()), 1, [&](Range range) {
     std::vector<bool> seen(utf8::codes);
@@ -226,7 +227,7 @@ void add_extra_characters(Tokenizer::Data& data, const std::vector<bool>& mergea
   }
 }
 
-std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
+LargeVector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
   if (!spec.scores.empty()) {
     // The merges of a byte-level vocabulary join bytes, each of which is a piece.
@@ -237,13 +238,13 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
       mergeable[i] = merges && !spec.pieces[i].empty() && (all_differ || data.id_of(spec.pieces[i]) == static_cast<TokenId>(i));
     }
     if (!spec.byte_level) add_extra_characters(data, mergeable);
-    std::vector<std::string_view> symbols;
+    LargeVector<std::string_view> symbols;
     symbols.reserve(spec.pieces.size() + data.extra.size());
-    symbols.assign(spec.pieces.begin(), spec.pieces.end());
+    symbols.insert(symbols.end(), spec.pieces.begin(), spec.pieces.end());
     symbols.insert(symbols.end(), data.extra.begin(), data.extra.end());
     return merges_from_scores(symbols, spec.scores, mergeable, place);
   }
-  std::vector<Merge> merges;
+  LargeVector<Merge> merges;
   merges.reserve(spec.merges.size());
   for (std::size_t i = 0; i < spec.merges.size(); ++i) {
     const auto& [left, right, merged] = spec.merges[i];
@@ -254,7 +255,7 @@ std::vector<Merge> list_merges(Tokenizer::Data& data, std::string_view place) {
 }
 
 void build_merges(Tokenizer::Data& data, std::string_view place) {
-  const std::vector<Merge> merges = list_merges(data, place);
+  const LargeVector<Merge> merges = list_merges(data, place);
   if (data.spec.byte_level || data.marks_words()) {
     data.merges = MergeTable(merges, place);
     return;
@@ -262,7 +263,7 @@ void build_merges(Tokenizer::Data& data, std::string_view place) {
   // What stands next to each other in a piece was brought together by a merge.
   const auto spelled = [&](Symbol symbol) -> std::string_view {
     const auto i = static_cast<std::size_t>(symbol);
-    const std::vector<std::string>& pieces = data.spec.pieces;
+    const PieceList& pieces = data.spec.pieces;
     return i < pieces.size() ? pieces[i] : data.extra[i - pieces.size()];
   };
   const auto add_neighbors = [&] {
@@ -288,17 +289,17 @@ void build_merges(Tokenizer::Data& data, std::string_view place) {
 }
 
 /// The pieces that a text may be cut into: of a spelling that comes twice the one that looking it up gives.
-std::vector<PieceTrie::Piece> usable_pieces(const Tokenizer::Data& data, std::string_view place) {
+LargeVector<PieceTrie::Piece> usable_pieces(const Tokenizer::Data& data, std::string_view place) {
   const TokenizerSpec& spec = data.spec;
   std::vector<bool> usable(spec.pieces.size());
   for (std::size_t i = 0; i < usable.size(); ++i) {
     usable[i] = !data.outside[i] && (spec.types[i] == TokenType::normal || spec.types[i] == TokenType::user_defined);
   }
   const bool all_differ = data.index.size() == count_spelled(spec);
-  std::vector<PieceTrie::Piece> pieces;
+  LargeVector<PieceTrie::Piece> pieces;
   pieces.reserve(spec.pieces.size());
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    const std::string& piece = spec.pieces[i];
+    const std::string_view piece = spec.pieces[i];
     const auto id = static_cast<TokenId>(i);
     if (piece.empty() || !usable[i] || (!all_differ && data.id_of(piece) != id)) continue;
     if (piece.size() > limits::trie_piece_bytes) {
@@ -319,7 +320,7 @@ void build_model(Tokenizer::Data& data, std::string_view place) {
         // Log probabilities; what a float cannot hold would make sums that are no numbers.
         if (!(std::abs(score) <= 1e38)) fail(Errc::corrupt, place, ": a unigram model with a score of ", score);
       }
-      const std::vector<PieceTrie::Piece> pieces = usable_pieces(data, place);
+      const LargeVector<PieceTrie::Piece> pieces = usable_pieces(data, place);
       parallel_for(2, 1, [&](Range range) {
         if (range.begin == 0) data.unigram = Unigram(PieceTrie(pieces), spec.scores, spec.unknown_score);
         if (range.end < 2) return;

@@ -80,7 +80,7 @@ std::string chat_prompt_json(const ChatTemplate& chat_template, const Tokenizer&
   // As transformers gives them to templates, which tell them from variables that are missing.
   set_if_absent("tools", nullptr);
   set_if_absent("documents", nullptr);
-  const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string()); };
+  const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string_view()); };
   set_if_absent("bos_token", spelled(tokenizer.bos()));
   set_if_absent("eos_token", spelled(tokenizer.eos()));
   return chat_template.render_json(context.dump());

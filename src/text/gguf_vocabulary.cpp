@@ -186,14 +186,14 @@ constexpr GgufModel gguf_models[] = {
 void spell_as_bert(TokenizerSpec& spec) {
   spec.continuing = "##";
   for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
-    std::string& piece = spec.pieces[i];
+    const std::string_view piece = spec.pieces[i];
     if (spec.types[i] != TokenType::normal || piece.empty() || piece == low_line) continue;
     // Older files mark no special token, and do not say which are.
     const bool is_special = piece.size() > 2 && piece.front() == '[' && piece.back() == ']';
     if (piece.starts_with(low_line)) {
-      piece.erase(0, low_line.size());
+      spec.pieces.set(i, std::string(piece.substr(low_line.size())));
     } else if (!is_special) {
-      piece.insert(0, spec.continuing);
+      spec.pieces.set(i, message(spec.continuing, piece));
     }
   }
   spec.decode = {};
@@ -209,7 +209,7 @@ TokenizerSpec spec_from_gguf(const GgufFile& file) {
     fail(Errc::not_found, source.place, ": expected ", source.key(model ? "tokens" : "model"), ", found none");
   }
   TokenizerSpec spec;
-  spec.pieces = *tokens;
+  spec.pieces = PieceList(*tokens);
   read_types(source, spec);
   const auto found = std::ranges::find(gguf_models, std::string_view(*model), &GgufModel::name);
   if (found == std::end(gguf_models)) {

@@ -13,7 +13,6 @@ namespace {
 void read_added(const Json& list, TokenizerSpec& spec, PieceIndex& known, std::string_view place) {
   expect(list.is_array(), place, "an array", list);
   const std::size_t limit = most_vocabulary_ids(spec.pieces.size() + list.size());
-  const PieceTexts texts{spec.pieces};
   if (!known.has_room_for(spec.pieces.size() + list.size())) known = index_of(spec.pieces, list.size());
   HashSet<TokenId> seen;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -30,14 +29,14 @@ void read_added(const Json& list, TokenizerSpec& spec, PieceIndex& known, std::s
     token.left_space = flag(json, "lstrip", false, at);
     token.right_space = flag(json, "rstrip", false, at);
     token.single_word = flag(json, "single_word", false, at);
-    const TokenId before = known.find(content, texts);
-    const bool spells_it = static_cast<std::size_t>(token.id) < spec.pieces.size() && texts(token.id) == content;
+    const TokenId before = known.find(content, spec.pieces);
+    const bool spells_it = static_cast<std::size_t>(token.id) < spec.pieces.size() && spec.pieces(token.id) == content;
     if (before != PieceIndex::none && !spells_it) {
       fail(Errc::corrupt, at, ": ", printable(content), " is token ", before, " already, and token ", token.id, " here");
     }
     if (!seen.insert(token.id).second) fail(Errc::corrupt, at, ": token ", token.id, " is added twice");
     add_token(spec, token, content, at);
-    known.add(token.id, texts);
+    known.add(token.id, spec.pieces);
   }
 }
 
@@ -58,7 +57,7 @@ void add_token(TokenizerSpec& spec, const AddedToken& token, std::string_view co
   // What the model has already stays a piece of it, for the places where a token's conditions do not let it be found. Bytes stay bytes even
   // where training listed them among the special tokens.
   const bool of_model = spec.pieces[id] == content && (spec.types[id] == TokenType::byte || (spec.types[id] == TokenType::normal && !token.special));
-  spec.pieces[id] = content;
+  spec.pieces.set(id, content);
   if (!of_model) spec.types[id] = token.special ? TokenType::control : TokenType::user_defined;
   spec.added.push_back(token);
 }

@@ -27,8 +27,7 @@ Json read_optional(const std::filesystem::path& path) {
 TokenId named(const Json& value, const TokenizerSpec& spec, std::string_view place) {
   const Json& text = value.is_object() ? need(value, "content", place) : value;
   expect(text.is_string(), place, "a string", text);
-  const auto found = std::ranges::find(spec.pieces, text.string());
-  return found == spec.pieces.end() ? -1 : static_cast<TokenId>(found - spec.pieces.begin());
+  return spec.pieces.find(text.string());
 }
 
 void read_named(const Json& config, const Json& map, const char* key, const TokenizerSpec& spec, TokenId& id, std::string_view place) {

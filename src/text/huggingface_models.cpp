@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "bantam/core/error.hpp"
-#include "bantam/core/parallel.hpp"
 #include "text/loaders.hpp"
 #include "text/tokenizer_data.hpp"
 
@@ -31,7 +30,7 @@ PieceIndex read_vocab(const Json& vocab, TokenizerSpec& spec, std::string_view p
     if (spec.types[id] != TokenType::unused) {
       fail(Errc::corrupt, place, ": id ", id, " belongs to ", printable(spec.pieces[id]), " and to ", printable(piece));
     }
-    spec.pieces[id] = piece;
+    spec.pieces.set(id, piece);
     spec.types[id] = TokenType::normal;
   }
   return index_of(spec.pieces);
@@ -73,7 +72,7 @@ void read_merges(const Json& merges, const LongLists& lists, TokenizerSpec& spec
 /// A piece by its text; -1 for none wanted.
 TokenId piece_named(const std::string& name, const TokenizerSpec& spec, const PieceIndex& index, std::string_view place) {
   if (name.empty()) return -1;
-  const TokenId found = index.find(name, PieceTexts{spec.pieces});
+  const TokenId found = index.find(name, spec.pieces);
   if (found == PieceIndex::none) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
   return found;
 }
@@ -107,16 +106,12 @@ PieceIndex read_unigram(const Json& model, LongLists& lists, TokenizerSpec& spec
   spec.fuse_unknown = true;
   const Json& vocab = need(model, "vocab", place);
   if (vocab.is_elsewhere()) {
-    spec.pieces.resize(lists.vocab.size());
-    spec.scores.resize(lists.vocab.size());
-    // A thread costs more than fewer.
-    constexpr std::int64_t grain = 8192;
-    parallel_for(static_cast<std::int64_t>(lists.vocab.size()), grain, [&](Range range) {
-      for (auto i = static_cast<std::size_t>(range.begin); i < static_cast<std::size_t>(range.end); ++i) {
-        spec.pieces[i] = lists.vocab.text(i);
-        spec.scores[i] = lists.vocab.number(i);
-      }
-    });
+    spec.pieces.reserve(lists.vocab.size(), lists.vocab.text_bytes());
+    spec.scores.reserve(lists.vocab.size());
+    for (std::size_t i = 0; i < lists.vocab.size(); ++i) {
+      spec.pieces.push_back(lists.vocab.text(i));
+      spec.scores.push_back(lists.vocab.number(i));
+    }
   } else {
     expect(vocab.is_array(), message(place, ".vocab"), "an array", vocab);
   }
@@ -124,7 +119,7 @@ PieceIndex read_unigram(const Json& model, LongLists& lists, TokenizerSpec& spec
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number()) {
       fail(Errc::corrupt, place, ".vocab[", spec.pieces.size(), "]: expected a piece and its score, found ", printable(entry.dump()));
     }
-    spec.pieces.emplace_back(entry[0].string());
+    spec.pieces.push_back(entry[0].string());
     spec.scores.push_back(entry[1].get<double>());
   }
   const double lowest = spec.scores.empty() ? 0 : *std::ranges::min_element(spec.scores);

@@ -96,9 +96,9 @@ void add_template_tokens(const Json& json, const Json* known, const TokenizerSpe
     for (const Json& id : ids) out.push_back(token_id(id, place));
     if (!ids.empty()) return;
   }
-  const auto found = std::ranges::find(spec.pieces, name);
-  if (found == spec.pieces.end()) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
-  out.push_back(static_cast<TokenId>(found - spec.pieces.begin()));
+  const TokenId found = spec.pieces.find(name);
+  if (found < 0) fail(Errc::corrupt, place, ": ", printable(name), " is not in the vocabulary");
+  out.push_back(found);
 }
 
 /// What stands around two texts, where that is what stands around one and something between them.

@@ -47,7 +47,7 @@ void apply_folder(const std::filesystem::path& folder, TokenizerSpec& spec, bool
 struct LongLists {
   JsonRows vocab, merges;
   // What members of `vocab` give.
-  std::vector<std::string> pieces;
+  PieceList pieces;
   std::vector<TokenType> types;
   PieceIndex index;
 };

@@ -60,13 +60,14 @@ bool take_members(LongLists& lists) {
   double last = 0;
   for (std::size_t i = 0; i < vocab.size(); ++i) last = std::max(last, vocab.number(i));
   if (last >= static_cast<double>(most_vocabulary_ids(vocab.size()))) return false;
+  lists.pieces.reserve(static_cast<std::size_t>(last) + 1, vocab.text_bytes());
   lists.pieces.resize(static_cast<std::size_t>(last) + 1);
   lists.types.resize(lists.pieces.size(), TokenType::unused);
   std::size_t spelled = 0;
   for (std::size_t i = 0; i < vocab.size(); ++i) {
     const auto id = static_cast<std::size_t>(vocab.number(i));
     if (std::exchange(lists.types[id], TokenType::normal) != TokenType::unused) return false;
-    lists.pieces[id] = vocab.text(i);
+    lists.pieces.set(id, vocab.text(i));
     if (!lists.pieces[id].empty()) ++spelled;
   }
   lists.index = index_of(lists.pieces);

@@ -12,7 +12,6 @@
 namespace bantam::inline v0 {
 
 void read_merge_list(TokenizerSpec& spec, const PieceIndex& index, std::size_t count, MergeParts parts_of, FunctionRef<std::string(std::size_t)> spelled, std::string_view place) {
-  const PieceTexts texts{spec.pieces};
   // What two parts make goes behind what `wholes` holds.
   const auto join = [&](const std::pair<std::string_view, std::string_view>& parts, std::string& wholes) {
     std::string_view right = parts.second;
@@ -40,7 +39,7 @@ void read_merge_list(TokenizerSpec& spec, const PieceIndex& index, std::size_t c
       }
       for (std::size_t i = 0; i < merges.size(); ++i) spellings[3 * i + 2] = std::string_view(wholes).substr(begins[i], begins[i + 1] - begins[i]);
       std::array<TokenId, 3 * block> ids;
-      index.find_all(std::span(spellings).first(3 * merges.size()), ids, texts);
+      index.find_all(std::span(spellings).first(3 * merges.size()), ids, spec.pieces);
       for (std::size_t i = 0; i < merges.size(); ++i) std::copy_n(&ids[3 * i], 3, merges[i].begin());
     }
   });

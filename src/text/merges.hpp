@@ -73,7 +73,7 @@ class Merger {
 /// `symbols` spells each symbol; those from scores.size() on are single characters that are no piece. Pieces that are
 /// not `mergeable` take no part. Throws unsupported above limits::merges_a_piece.
 /// Time and memory linear in the bytes of the pieces (times log for sorting them).
-[[nodiscard]] std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const double> scores,
+[[nodiscard]] LargeVector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const double> scores,
                                                     const std::vector<bool>& mergeable, std::string_view place);
 
 }  // namespace bantam::inline v0

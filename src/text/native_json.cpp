@@ -1,5 +1,6 @@
 // How native files carry their tokenizer: the specification as JSON, compact and exact.
 #include <algorithm>
+#include <span>
 
 #include "bantam/core/error.hpp"
 #include "text/loaders.hpp"
@@ -74,7 +75,7 @@ TokenId optional_id(const Json& json, const char* key, std::string_view place) {
 void read_vocabulary(const Json& json, TokenizerSpec& spec, std::string_view place) {
   for (const Json& piece : list(json, "pieces", place)) {
     expect(piece.is_string(), place, "a piece", piece);
-    spec.pieces.emplace_back(piece.string());
+    spec.pieces.push_back(piece.string());
   }
   for (const char digit : need_text(json, "types", place)) {
     if (digit < '1' || digit > '6') fail(Errc::corrupt, place, ".types: expected digits from 1 to 6");
@@ -136,9 +137,9 @@ void read_decoding(const Json& json, DecodeSpec& decode, std::string_view place)
 }
 
 /// SentencePiece's scores are floats, whose digits are fewer.
-Json json_of(const std::vector<double>& scores) {
+Json json_of(std::span<const double> scores) {
   const bool floats = std::ranges::all_of(scores, [](double score) { return static_cast<double>(static_cast<float>(score)) == score; });
-  return floats ? Json(std::vector<float>(scores.begin(), scores.end())) : Json(scores);
+  return floats ? Json(std::vector<float>(scores.begin(), scores.end())) : Json(std::vector<double>(scores.begin(), scores.end()));
 }
 
 }  // namespace
@@ -161,7 +162,8 @@ std::string native_json(const TokenizerSpec& spec) {
   unless_empty("word_end", spec.word_end);
   if (spec.longest_word > 0) json["longest_word"] = spec.longest_word;
   if (spec.unknown_score != 0) json["unknown_score"] = spec.unknown_score;
-  json["pieces"] = spec.pieces;
+  json["pieces"] = Json::array();
+  for (const std::string_view piece : spec.pieces) json["pieces"].push_back(piece);
   std::string types;
   for (const TokenType type : spec.types) types += static_cast<char>('0' + static_cast<int>(type));
   json["types"] = types;

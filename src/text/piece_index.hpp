@@ -6,13 +6,12 @@
 #include <bit>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "bantam/core/hash.hpp"
 #include "bantam/core/memory.hpp"
 #include "bantam/text/tokenizer.hpp"
+#include "text/piece_list.hpp"
 
 namespace bantam::inline v0 {
 
@@ -103,16 +102,10 @@ class PieceIndex {
   std::size_t size_ = 0;
 };
 
-/// The texts of a vocabulary's pieces, as PieceIndex asks for them.
-struct PieceTexts {
-  const std::vector<std::string>& pieces;
-  [[nodiscard]] std::string_view operator()(TokenId id) const { return pieces[static_cast<std::size_t>(id)]; }
-};
-
 /// An index of pieces, with room for more. Of those that spell the same the last counts.
-[[nodiscard]] inline PieceIndex index_of(const std::vector<std::string>& pieces, std::size_t more = 0) {
+[[nodiscard]] inline PieceIndex index_of(const PieceList& pieces, std::size_t more = 0) {
   PieceIndex index(pieces.size() + more);
-  index.add_all(pieces.size(), PieceIndex::Repeated::last, PieceTexts{pieces});
+  index.add_all(pieces.size(), PieceIndex::Repeated::last, pieces);
   return index;
 }
 

@@ -3,10 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "bantam/core/memory.hpp"
 #include "bantam/text/tokenizer.hpp"
 
 namespace bantam::inline v0 {
@@ -22,9 +23,9 @@ class PieceTrie {
     TokenId id;
   };
 
-  PieceTrie() : PieceTrie(std::vector<Piece>{}) {}
+  PieceTrie() : PieceTrie(std::span<const Piece>()) {}
   /// No empty texts; of equal ones the first counts. O(bytes), and sorting.
-  explicit PieceTrie(const std::vector<Piece>& pieces);
+  explicit PieceTrie(std::span<const Piece> pieces);
 
   [[nodiscard]] Node child(Node node, unsigned char byte) const noexcept {
     if (node == root) return roots_[byte];
@@ -46,9 +47,9 @@ class PieceTrie {
 
  private:
   std::array<Node, 256> roots_;
-  std::vector<Node> children_;  ///< where the children of a node begin; one entry more than nodes
-  std::vector<TokenId> ids_;
-  std::vector<unsigned char> bytes_;
+  LargeVector<Node> children_;  ///< where the children of a node begin; one entry more than nodes
+  LargeVector<TokenId> ids_;
+  LargeVector<unsigned char> bytes_;
 };
 
 }  // namespace bantam::inline v0

@@ -77,7 +77,7 @@ std::vector<std::uint32_t> ranks_of(std::span<const double> scores) {
 
 }  // namespace
 
-std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const double> scores,
+LargeVector<Merge> merges_from_scores(std::span<const std::string_view> symbols, std::span<const double> scores,
                                       const std::vector<bool>& mergeable, std::string_view place) {
   std::vector<std::int32_t> parts;
   parts.reserve(symbols.size());
@@ -120,7 +120,7 @@ std::vector<Merge> merges_from_scores(std::span<const std::string_view> symbols,
       }
     }
   });
-  std::vector<Merge> merges;
+  LargeVector<Merge> merges;
   merges.reserve(count);
   for (const std::vector<Merge>& some : found) merges.insert(merges.end(), some.begin(), some.end());
   return merges;

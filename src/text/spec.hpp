@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "bantam/core/memory.hpp"
 #include "bantam/text/tokenizer.hpp"
 #include "text/piece_index.hpp"
+#include "text/piece_list.hpp"
 
 namespace bantam::inline v0 {
 
@@ -96,11 +98,11 @@ struct TokenizerSpec {
   std::string continuing;        ///< stands before what does not begin a word ("##")
   std::string word_end;          ///< stands after what ends a word ("</w>")
   std::uint32_t longest_word = 0;  ///< wordpiece: a word of more characters is unknown; 0: none is
-  std::vector<std::string> pieces;
+  PieceList pieces;
   std::vector<TokenType> types;
-  std::vector<double> scores;    ///< empty, or one a piece: merges follow from them; unigram: log probabilities
+  LargeVector<double> scores;    ///< empty, or one a piece: merges follow from them; unigram: log probabilities
   double unknown_score = 0;      ///< unigram: of a character that no piece covers
-  std::vector<std::array<TokenId, 3>> merges;  ///< left, right, merged; by rank
+  LargeVector<std::array<TokenId, 3>> merges;  ///< left, right, merged; by rank
   std::vector<AddedToken> added;
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;

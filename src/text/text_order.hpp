@@ -53,26 +53,69 @@ struct TextKey {
   return keys;
 }
 
+/// Keys that stand side by side, whose texts are the same so far.
+struct Ties {
+  TextKey *begin, *end;
+};
+
+/// Appends those of sorted keys that begin the same.
+inline void add_ties(TextKey* begin, TextKey* end, std::vector<Ties>& ties) {
+  for (TextKey *first = begin, *next; first != end; first = next) {
+    next = std::find_if(first, end, [&](const TextKey& key) { return key.beginning != first->beginning; });
+    if (next - first > 1) ties.push_back({first, next});
+  }
+}
+
+/// Sorts ties of eight bytes by the next eight, and so on: a text is read once for each, and not for each comparison.
+template <class TextOf>
+void sort_ties(std::vector<Ties> level, const TextOf& text_of) {
+  const auto less = [&](const TextKey& a, const TextKey& b) {
+    const int order = text_of(a.index).compare(text_of(b.index));
+    return order != 0 ? order < 0 : a.index < b.index;
+  };
+  constexpr std::ptrdiff_t ahead = 16;
+  std::vector<Ties> below;
+  for (std::size_t depth = sizeof(TextKey::beginning); !level.empty(); depth += sizeof(TextKey::beginning), level.swap(below)) {
+    below.clear();
+    // Before anything is sorted: texts are asked for some steps ahead, of ties that follow as well.
+    TextKey* const last = level.back().end - 1;
+    std::vector<bool> goes_on(level.size());
+    for (std::size_t t = 0; t < level.size(); ++t) {
+      for (TextKey* key = level[t].begin; key != level[t].end; ++key) {
+        __builtin_prefetch(text_of((last - key > ahead ? key + ahead : last)->index).data());
+        const std::string_view text = text_of(key->index);
+        if (text.size() > depth) goes_on[t] = true;
+        key->beginning = beginning_of(text.substr(std::min(depth, text.size())));
+      }
+    }
+    for (std::size_t t = 0; t < level.size(); ++t) {
+      const auto [begin, end] = level[t];
+      // What ends here differs in zero bytes at its end, or not at all.
+      if (!goes_on[t]) {
+        std::sort(begin, end, less);
+        continue;
+      }
+      std::sort(begin, end, [](const TextKey& a, const TextKey& b) { return a.beginning < b.beginning; });
+      add_ties(begin, end, below);
+    }
+  }
+}
+
 }  // namespace detail
 
-/// Sorts indices by what text_of(index) gives, a view; equal texts by their indices. Texts lie all over the heap: only those that begin with
-/// the same eight bytes are compared.
-template <class Index, class TextOf>
-void sort_by_text(std::vector<Index>& indices, const TextOf& text_of) {
+/// Sorts indices by what text_of(index) gives, a view; equal texts by their indices. Texts may lie all over the heap: each is read once for every eight bytes
+/// that it shares with another.
+template <class Indices, class TextOf>
+void sort_by_text(Indices& indices, const TextOf& text_of) {
+  using Index = typename Indices::value_type;
   static_assert(sizeof(Index) == sizeof(std::uint32_t));
   using detail::TextKey;
   AlignedBuffer<TextKey> keys(indices.size()), spare(indices.size());
   for (std::size_t i = 0; i < indices.size(); ++i) keys[i] = {detail::beginning_of(text_of(indices[i])), static_cast<std::uint32_t>(indices[i])};
   TextKey* const sorted = detail::sort_beginnings(keys.data(), spare.data(), keys.size());
-  const auto less = [&](const TextKey& a, const TextKey& b) {
-    const int order = text_of(static_cast<Index>(a.index)).compare(text_of(static_cast<Index>(b.index)));
-    return order != 0 ? order < 0 : a.index < b.index;
-  };
-  for (std::size_t i = 0; i < indices.size();) {
-    const std::size_t first = i;
-    while (i < indices.size() && sorted[i].beginning == sorted[first].beginning) ++i;
-    if (i - first > 1) std::sort(sorted + first, sorted + i, less);
-  }
+  std::vector<detail::Ties> ties;
+  detail::add_ties(sorted, sorted + keys.size(), ties);
+  detail::sort_ties(std::move(ties), [&](std::uint32_t index) { return text_of(static_cast<Index>(index)); });
   for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<Index>(sorted[i].index);
 }
 

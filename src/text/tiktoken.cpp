@@ -60,7 +60,7 @@ TokenizerSpec spec_from_tiktoken(std::string_view text, std::string_view place) 
     if (id >= limits::pieces) fail(Errc::corrupt, place, ": line ", line, ": rank ", id, ", at most ", limits::pieces, " are read");
     if (id >= spec.pieces.size()) spec.pieces.resize(id + 1);
     if (!spec.pieces[id].empty()) fail(Errc::corrupt, place, ": line ", line, ": rank ", id, " comes twice");
-    spec.pieces[id] = utf8::spelled(*bytes);
+    spec.pieces.set(id, utf8::spelled(*bytes));
     ++ranks;
   }
   const auto known = std::ranges::find(known_ranks(), ranks, &KnownRanks::ranks);

@@ -25,9 +25,9 @@ std::string cleaned_up(std::string text) {
   return text;
 }
 
-/// Replaces in place by what is no longer than the pattern. Linear.
-void replace_all(std::string& text, std::string_view pattern, std::string_view content) {
-  std::size_t hit = text.find(pattern);
+/// Replaces in place, from a place on, by what is no longer than the pattern. Linear.
+void replace_all(std::string& text, std::size_t begin, std::string_view pattern, std::string_view content) {
+  std::size_t hit = text.find(pattern, begin);
   if (hit == text.npos) return;
   auto end = text.begin() + static_cast<std::ptrdiff_t>(hit);
   while (hit != text.npos) {
@@ -39,16 +39,16 @@ void replace_all(std::string& text, std::string_view pattern, std::string_view c
   text.erase(end, text.end());
 }
 
-/// With the space before it, where tokens are joined by spaces.
-void append_joined(std::string& out, const DecodeSpec& how, std::string piece, bool first) {
+/// Puts a space before the piece that begins at `begin`, where tokens are joined by spaces.
+void join(std::string& out, std::size_t begin, const DecodeSpec& how, bool first) {
   if (how.join && !first) {
-    if (!how.continuing.empty() && piece.starts_with(how.continuing)) {
-      piece.erase(0, how.continuing.size());
+    if (!how.continuing.empty() && std::string_view(out).substr(begin).starts_with(how.continuing)) {
+      out.erase(begin, how.continuing.size());
     } else {
-      piece.insert(0, " ");
+      out.insert(begin, " ");
     }
   }
-  out += how.cleanup ? cleaned_up(std::move(piece)) : piece;
+  if (how.cleanup) out.replace(begin, out.npos, cleaned_up(out.substr(begin)));
 }
 
 }  // namespace
@@ -78,20 +78,28 @@ TokenDecoder::TokenDecoder(const TokenizerSpec& spec, const std::vector<std::str
 
 void TokenDecoder::append(std::string& out, const TokenizerSpec& spec, TokenId id, TokenPosition at, const Deadline& deadline) const {
   const auto i = static_cast<std::size_t>(id);
+  const std::size_t begin = out.size();
   // An added token begins as what was found in the text, so that what undoes the normalizer undoes it there.
   const auto changed = normalized_.empty() ? normalized_.end() : normalized_.find(id);
   const bool is_changed = changed != normalized_.end();
-  const std::string& spelled = is_changed ? changed->second : spec.pieces[i];
+  const std::string_view spelled = is_changed ? std::string_view(changed->second) : spec.pieces[i];
   switch (spec.types[i]) {
     case TokenType::byte: {
       const int byte = byte_of_piece(spelled);
-      out += byte < 0 ? spelled : std::string(1, static_cast<char>(static_cast<unsigned char>(byte)));
+      if (byte < 0) {
+        out += spelled;
+      } else {
+        out += static_cast<char>(static_cast<unsigned char>(byte));
+      }
       return;
     }
     case TokenType::unknown:
     case TokenType::control:
     case TokenType::user_defined:
-      if (spec.byte_level) return append_joined(out, spec.decode, spelled, at.first);
+      if (spec.byte_level) {
+        out += spelled;
+        return join(out, begin, spec.decode, at.first);
+      }
       if (spec.spelled_bytes && is_changed) return utf8::append_bytes_of_spelling(out, spelled);
       break;
     case TokenType::normal:
@@ -99,17 +107,17 @@ void TokenDecoder::append(std::string& out, const TokenizerSpec& spec, TokenId i
       if (spec.byte_level || spec.spelled_bytes) return utf8::append_bytes_of_spelling(out, spelled);
       break;
   }
-  std::string piece = spelled;
+  out += spelled;
   for (std::size_t r = 0; r < expressions_.size(); ++r) {
     const DecodeReplace& step = spec.decode.replace[r];
     if ((step.where == Where::first && !at.first) || (step.where == Where::last && !at.last)) continue;
     if (step.regex) {
-      piece = expressions_[r].apply(piece, deadline);
+      out.replace(begin, out.npos, expressions_[r].apply(std::string_view(out).substr(begin), deadline));
     } else {
-      replace_all(piece, step.pattern, step.content);
+      replace_all(out, begin, step.pattern, step.content);
     }
   }
-  append_joined(out, spec.decode, std::move(piece), at.first);
+  join(out, begin, spec.decode, at.first);
 }
 
 }  // namespace bantam::inline v0

@@ -86,9 +86,9 @@ std::string Tokenizer::first_piece_bytes(TokenId id) const {
   return is_special(id) ? std::string() : data_->text_of(id, {.first = true});
 }
 
-const std::string& Tokenizer::piece(TokenId id) const {
+std::string_view Tokenizer::piece(TokenId id) const {
   data_->check(id);
-  return data_->spec.pieces[static_cast<std::size_t>(id)];
+  return data_->spec.pieces(id);
 }
 
 TokenType Tokenizer::type(TokenId id) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bantam/core/hash.hpp"
+#include "bantam/core/memory.hpp"
 #include "text/literals.hpp"
 #include "text/merges.hpp"
 #include "text/normalizer.hpp"
@@ -64,12 +65,12 @@ class CharSymbols {
 
 /// What each token stands for, one after the other.
 struct DecodedTokens {
-  std::string bytes;
-  std::vector<std::uint32_t> begins;  ///< one entry more than tokens
+  LargeVector<char> bytes;
+  LargeVector<std::uint32_t> begins;  ///< one entry more than tokens
 
   [[nodiscard]] std::string_view of(TokenId id) const noexcept {
     const auto i = static_cast<std::size_t>(id);
-    return std::string_view(bytes).substr(begins[i], begins[i + 1] - begins[i]);
+    return {bytes.data() + begins[i], begins[i + 1] - begins[i]};
   }
 };
 
@@ -99,10 +100,10 @@ struct Tokenizer::Data {
   std::vector<bool> outside;  ///< found in the text or nowhere: no piece of the model
 
   /// The token of a piece; PieceIndex::none for what is none.
-  [[nodiscard]] TokenId id_of(std::string_view piece) const { return index.find(piece, PieceTexts{spec.pieces}); }
+  [[nodiscard]] TokenId id_of(std::string_view piece) const { return index.find(piece, spec.pieces); }
   /// The token that a whole pre-token is, without merging.
   [[nodiscard]] TokenId id_of_whole(std::string_view text) const {
-    if (!spec.byte_level) return whole.find(text, PieceTexts{spec.pieces});
+    if (!spec.byte_level) return whole.find(text, spec.pieces);
     return whole.find(text, [this](TokenId id) { return bytes_of(id); });
   }
   /// Whether characters that nothing can stand for vanish, so that their neighbors meet.

@@ -15,7 +15,7 @@ class Unigram {
   static constexpr double unknown_penalty = 10.0;
 
   Unigram() = default;
-  Unigram(PieceTrie trie, std::vector<double> scores, double unknown_score)
+  Unigram(PieceTrie trie, LargeVector<double> scores, double unknown_score)
       : trie_(std::move(trie)), scores_(std::move(scores)), unknown_score_(unknown_score) {}
 
   /// A piece of a text, or a character that no piece covers.
@@ -39,7 +39,7 @@ class Unigram {
 
  private:
   PieceTrie trie_;
-  std::vector<double> scores_;  ///< by id
+  LargeVector<double> scores_;  ///< by id
   double unknown_score_ = 0;
 };
 

@@ -123,7 +123,7 @@ void write_wordpiece(GgufWriter& file, const TokenizerSpec& spec, std::vector<st
 
 void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   const TokenizerSpec& spec = data_->spec;
-  std::vector<std::string> pieces = spec.pieces;
+  std::vector<std::string> pieces(spec.pieces.begin(), spec.pieces.end());
   std::vector<std::int32_t> types;
   for (const TokenType type : spec.types) types.push_back(static_cast<std::int32_t>(type));
   for (const AddedToken& token : spec.added) {
@@ -166,8 +166,7 @@ void Tokenizer::write_gguf(GgufWriter& file, std::int64_t vocab) const {
   file.key("tokenizer.ggml.token_type", types);
   if (spec.byte_level || is_gemma(spec)) {
     std::vector<std::string> merges;
-    const auto piece_of = [&](TokenId id) -> const std::string& { return spec.pieces[static_cast<std::size_t>(id)]; };
-    for (const auto& [left, right] : detail::pairs_in_order(*data_, "tokenizer")) merges.push_back(message(piece_of(left), ' ', piece_of(right)));
+    for (const auto& [left, right] : detail::pairs_in_order(*data_, "tokenizer")) merges.push_back(message(spec.pieces(left), ' ', spec.pieces(right)));
     file.key("tokenizer.ggml.merges", merges);
   }
   const auto id = [&](std::string_view name, TokenId token) {

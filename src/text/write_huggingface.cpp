@@ -13,8 +13,6 @@ namespace bantam::inline v0 {
 
 namespace {
 
-using detail::spelling;
-
 /// How many pieces are the model's: readers number the added tokens behind them in order.
 std::size_t count_of_model(const TokenizerSpec& spec) {
   std::vector<bool> behind(spec.pieces.size());
@@ -42,13 +40,13 @@ std::string vocabulary(const Tokenizer::Data& data) {
 
 std::string merge_list(const Tokenizer::Data& data, std::string_view place) {
   const std::vector<std::array<TokenId, 2>> pairs = detail::pairs_in_order(data, place);
-  const auto has_space = [&](TokenId id) { return spelling(data.spec, id).find(' ') != std::string::npos; };
+  const auto has_space = [&](TokenId id) { return data.spec.pieces(id).find(' ') != std::string::npos; };
   // Older readers know only "left right", which says nothing certain about pieces with spaces.
   const bool apart = std::ranges::any_of(pairs, [&](const auto& pair) { return has_space(pair[0]) || has_space(pair[1]); });
   std::string text = "[";
   for (const auto& [left, right] : pairs) {
-    const std::string& a = spelling(data.spec, left);
-    const std::string& b = spelling(data.spec, right);
+    const std::string_view a = data.spec.pieces(left);
+    const std::string_view b = data.spec.pieces(right);
     text += text.size() > 1 ? ",\n      " : "\n      ";
     text += apart ? message('[', Json::quoted(a), ", ", Json::quoted(b), ']') : Json::quoted(message(a, ' ', b));
   }
@@ -60,7 +58,7 @@ std::string bpe_model(const Tokenizer::Data& data, std::string_view place) {
   // A byte-level model has a piece for everything; what its config calls unknown may be any token.
   const bool names_unknown = spec.unknown >= 0 && (!spec.byte_level || spec.types[static_cast<std::size_t>(spec.unknown)] == TokenType::unknown);
   const auto or_null = [](const std::string& text) { return text.empty() ? std::string("null") : Json::quoted(text); };
-  return message("{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ", names_unknown ? Json::quoted(spelling(spec, spec.unknown)) : "null",
+  return message("{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ", names_unknown ? Json::quoted(spec.pieces(spec.unknown)) : "null",
                  ",\n    \"continuing_subword_prefix\": ", or_null(spec.continuing), ",\n    \"end_of_word_suffix\": ", or_null(spec.word_end),
                  ",\n    \"fuse_unk\": ", spec.fuse_unknown, ",\n    \"byte_fallback\": ", spec.byte_fallback, ",\n    \"ignore_merges\": ", spec.ignore_merges,
                  ",\n    \"vocab\": ", vocabulary(data), ",\n    \"merges\": ", merge_list(data, place), "\n  }");
@@ -82,7 +80,7 @@ std::string word_model(const Tokenizer::Data& data, std::string_view place) {
   if (data.model == TokenModel::wordlevel && (spec.fuse_unknown || spec.byte_fallback)) {
     fail(Errc::unsupported, place, ": a word model whose unknown words are bytes or one token a run, for which tokenizer.json has no words");
   }
-  const std::string unknown = Json::quoted(spec.unknown < 0 ? std::string() : spelling(spec, spec.unknown));
+  const std::string unknown = Json::quoted(spec.unknown < 0 ? std::string_view() : spec.pieces(spec.unknown));
   if (data.model == TokenModel::wordlevel) {
     return message("{\n    \"type\": \"WordLevel\",\n    \"unk_token\": ", unknown, ",\n    \"vocab\": ", vocabulary(data), "\n  }");
   }
@@ -109,7 +107,7 @@ std::string added_tokens(const TokenizerSpec& spec) {
   std::string text = "[";
   for (const AddedToken& token : tokens) {
     const Json json = {{"id", token.id},
-                         {"content", spelling(spec, token.id)},
+                         {"content", spec.pieces(token.id)},
                          {"single_word", token.single_word},
                          {"lstrip", token.left_space},
                          {"rstrip", token.right_space},
@@ -122,7 +120,7 @@ std::string added_tokens(const TokenizerSpec& spec) {
 
 std::string config_of(const TokenizerSpec& spec, bool adds_bos) {
   Json json;
-  const auto name = [&](const char* key, TokenId id) { json[key] = id < 0 ? Json(nullptr) : Json(spelling(spec, id)); };
+  const auto name = [&](const char* key, TokenId id) { json[key] = id < 0 ? Json(nullptr) : Json(spec.pieces(id)); };
   json["tokenizer_class"] = "PreTrainedTokenizerFast";  // takes everything from tokenizer.json
   name("bos_token", spec.bos);
   name("eos_token", spec.eos);
@@ -155,8 +153,8 @@ std::vector<std::array<TokenId, 2>> detail::pairs_in_order(const Tokenizer::Data
     const bool merges = spec.types[i] == TokenType::normal || spec.types[i] == TokenType::unused;
     mergeable[i] = merges && !spec.pieces[i].empty() && data.id_of(spec.pieces[i]) == static_cast<TokenId>(i);
   }
-  const std::vector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
-  std::vector<Merge> merges = merges_from_scores(symbols, spec.scores, mergeable, place);
+  const LargeVector<std::string_view> symbols(spec.pieces.begin(), spec.pieces.end());
+  LargeVector<Merge> merges = merges_from_scores(symbols, spec.scores, mergeable, place);
   const auto left_bytes = [&](const Merge& merge) { return symbols[static_cast<std::size_t>(merge.left)].size(); };
   std::ranges::stable_sort(merges, [&](const Merge& a, const Merge& b) {
     return a.rank != b.rank ? a.rank < b.rank : left_bytes(a) > left_bytes(b);
@@ -167,7 +165,7 @@ std::vector<std::array<TokenId, 2>> detail::pairs_in_order(const Tokenizer::Data
 }
 
 bool detail::needs_no_mention(const TokenizerSpec& spec, const AddedToken& token) {
-  const std::string& content = spelling(spec, token.id);
+  const std::string_view content = spec.pieces(token.id);
   return token.verbatim && spec.pre_tokenizer.empty() && utf8::decode(content, 0).length == content.size();
 }
 

@@ -11,8 +11,6 @@
 
 namespace bantam::inline v0::detail {
 
-[[nodiscard]] inline const std::string& spelling(const TokenizerSpec& spec, TokenId id) { return spec.pieces[static_cast<std::size_t>(id)]; }
-
 /// SentencePiece's own symbols are found in the normalized text and never merge with others. One of a single character
 /// is in no merge, so it is left alone without a word.
 [[nodiscard]] bool needs_no_mention(const TokenizerSpec& spec, const AddedToken& token);

@@ -199,7 +199,7 @@ Json post_processor_of(const TokenizerSpec& spec) {
   Json special = Json::object();
   const auto add = [&](Json& list, const std::vector<TokenId>& ids, int type) {
     for (const TokenId id : ids) {
-      const std::string& content = spelling(spec, id);
+      const std::string_view content = spec.pieces(id);
       special[content] = {{"id", content}, {"ids", {id}}, {"tokens", {content}}};
       list.push_back({{"SpecialToken", {{"id", content}, {"type_id", type}}}});
     }

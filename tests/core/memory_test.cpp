@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -119,6 +120,24 @@ TEST_CASE("ensure grows and never shrinks") {
   CHECK(buffer.size() == 10);
   buffer.ensure(11);
   CHECK(buffer.size() == 11);
+}
+
+TEST_CASE("a vector that grows large keeps what it has, and begins at a huge page from where it takes one") {
+  constexpr std::size_t huge_page = std::size_t{2} << 20;
+  for (const std::size_t bytes : {huge_page / 2 - 8, huge_page / 2, huge_page, huge_page + 8, 3 * huge_page / 2, 2 * huge_page - 8, 5 * huge_page + 64}) {
+    INFO("bytes: ", bytes);
+    bantam::LargeVector<std::uint64_t> values;
+    values.reserve(bytes / sizeof(std::uint64_t));
+    for (std::size_t i = 0; i < values.capacity(); ++i) values.push_back(i);
+    CHECK(values.size() * sizeof(std::uint64_t) == bytes);
+    if (bytes >= huge_page / 2) CHECK(reinterpret_cast<std::uintptr_t>(values.data()) % huge_page == 0);
+    values.push_back(values.size());
+    const auto copy = values;
+    values = {};
+    bool same = true;
+    for (std::size_t i = 0; i < copy.size(); ++i) same = same && copy[i] == i;
+    CHECK(same);
+  }
 }
 
 TEST_CASE("blocks of an arena lie side by side from a huge page on, aligned and zeroed") {

@@ -41,7 +41,7 @@ void run_encode(Bytes bytes) {
   spec.unknown = 0;
   // Some of the letters may be no piece of their own; in a list of merges all parts are pieces.
   for (const char* letter : alphabet) {
-    if (!scored || !choices.once_in(6)) spec.pieces.emplace_back(letter);
+    if (!scored || !choices.once_in(6)) spec.pieces.push_back(letter);
   }
   std::map<std::string, double> by_score;
   Merges by_pair;
@@ -52,22 +52,21 @@ void run_encode(Bytes bytes) {
       for (std::size_t n = 2 + choices.below(4); n > 0; --n) piece += choices.of(alphabet);
     } else {
       const std::size_t l = 1 + choices.below(spec.pieces.size() - 1), r = 1 + choices.below(spec.pieces.size() - 1);
-      const std::string left = spec.pieces[l], right = spec.pieces[r];
+      const std::string left(spec.pieces[l]), right(spec.pieces[r]);
       piece = left + right;
       if (piece.size() > 60 || by_pair.contains({left, right})) continue;
-      auto at = std::ranges::find(spec.pieces, piece);
-      if (at == spec.pieces.end()) at = spec.pieces.insert(at, piece);
-      spec.merges.push_back({static_cast<TokenId>(l), static_cast<TokenId>(r), static_cast<TokenId>(at - spec.pieces.begin())});
+      if (spec.pieces.find(piece) < 0) spec.pieces.push_back(piece);
+      spec.merges.push_back({static_cast<TokenId>(l), static_cast<TokenId>(r), spec.pieces.find(piece)});
       by_pair[{left, right}] = by_pair.size();
       continue;
     }
-    if (std::ranges::find(spec.pieces, piece) == spec.pieces.end()) spec.pieces.push_back(piece);
+    if (spec.pieces.find(piece) < 0) spec.pieces.push_back(piece);
   }
   spec.types.assign(spec.pieces.size(), TokenType::normal);
   spec.types[0] = TokenType::unknown;
   for (std::size_t i = 0; scored && i < spec.pieces.size(); ++i) {
     spec.scores.push_back(-static_cast<float>(choices.below(16)));  // some alike
-    if (i > 0) by_score[spec.pieces[i]] = spec.scores.back();
+    if (i > 0) by_score[std::string(spec.pieces[i])] = spec.scores.back();
   }
   std::vector<std::string> parts;
   std::string text;
@@ -89,8 +88,7 @@ void run_encode(Bytes bytes) {
     return at == by_pair.end() ? std::nullopt : std::optional<double>(static_cast<double>(at->second));
   });
   for (const std::string& part : plain) {
-    const auto at = std::ranges::find(pieces, part);
-    expected.push_back(at == pieces.end() ? 0 : static_cast<TokenId>(at - pieces.begin()));
+    expected.push_back(std::max(pieces.find(part), 0));
   }
   require(found == expected, "encoding gives what merging by definition gives");
 }

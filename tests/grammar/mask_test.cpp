@@ -98,7 +98,7 @@ TEST_CASE("vocabularies of bytes and of 50k words give exact masks") {
 TEST_CASE("special tokens come where a grammar names them, and the end where the text is whole") {
   BANTAM_NEED_SHARED(path, "models/babyllama105");
   const Tokenizer tokenizer = Tokenizer::from_folder(path);
-  const std::string bos = tokenizer.piece(tokenizer.bos());
+  const std::string bos(tokenizer.piece(tokenizer.bos()));
   GrammarMatcher matcher(TokenGrammar(Grammar::from_gbnf("root ::= \"a\" " + bos + " \"b\""), tokenizer));
   CHECK_FALSE(matcher.accept(tokenizer.bos()));
   CHECK_FALSE(matcher.accept(tokenizer.eos()));

@@ -47,7 +47,7 @@ TokenizerSpec spec_of(std::string kind, std::vector<std::string> pieces) {
   spec.types.assign(pieces.size(), TokenType::normal);
   spec.types[0] = TokenType::unknown;
   spec.unknown = 0;
-  spec.pieces = std::move(pieces);
+  spec.pieces = PieceList(pieces);
   return spec;
 }
 
@@ -102,9 +102,9 @@ TEST_CASE("unigram encoding finds the highest sum of scores") {
   for (int round = 0; round < 300; ++round) {
     TokenizerSpec spec = spec_of("unigram", random_pieces(random, ""));
     std::vector<reference::ScoredPiece> pieces;
-    for (const std::string& piece : spec.pieces) {
+    for (std::size_t i = 0; i < spec.pieces.size(); ++i) {
       spec.scores.push_back(-static_cast<double>(1 + random() % 1000) / 100);
-      if (&piece != &spec.pieces[0]) pieces.push_back({piece, spec.scores.back()});
+      if (i > 0) pieces.push_back({std::string(spec.pieces[i]), spec.scores.back()});
     }
     spec.unknown_score = -20;
     const auto data = build_tokenizer(spec, "test");
@@ -132,8 +132,8 @@ TEST_CASE("wordpiece encoding takes the longest piece again and again") {
     for (int i = 0; i < 10; ++i) {
       const std::string word = joined(random_characters(random, 12));
       std::vector<std::string> found;
-      for (const TokenId id : encode_text(*data, word, false)) found.push_back(spec.pieces[static_cast<std::size_t>(id)]);
-      std::vector<std::string> expected = reference::longest_first(word, {spec.pieces.begin() + 1, spec.pieces.end()}, "##");
+      for (const TokenId id : encode_text(*data, word, false)) found.emplace_back(spec.pieces(id));
+      std::vector<std::string> expected = reference::longest_first(word, {std::next(spec.pieces.begin()), spec.pieces.end()}, "##");
       if (expected.empty()) expected.push_back("<unk>");
       CHECK(found == expected);
     }

@@ -321,6 +321,27 @@ TEST_CASE("the byte alphabet spells every byte and reads it back") {
   CHECK(utf8::spelled(" \n") == "\xc4\xa0\xc4\x8a");
 }
 
+TEST_CASE("a list of pieces gives what was set last, with a zero byte behind it") {
+  PieceList list = {"a", "", "long enough to be no small string", "a"};
+  list.resize(6);
+  list.set(5, "b");
+  list.set(0, "longer than before");
+  list.set(3, "");
+  const std::string_view expected[] = {"longer than before", "", "long enough to be no small string", "", "", "b"};
+  REQUIRE(list.size() == std::size(expected));
+  CHECK(std::ranges::equal(std::vector<std::string_view>(list.begin(), list.end()), expected));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    CHECK(list(static_cast<TokenId>(i)) == expected[i]);
+    CHECK(list[i].data()[list[i].size()] == '\0');
+  }
+  CHECK(list.find("b") == 5);
+  CHECK(list.find("") == 1);
+  CHECK(list.find("a") == -1);
+  const PieceList copy = list;
+  list.set(5, "c");
+  CHECK(copy[5] == "b");
+}
+
 TEST_CASE("a piece index finds what was put in, one by one and together") {
   std::mt19937 random(3);
   std::vector<std::string> pieces;
@@ -332,10 +353,10 @@ TEST_CASE("a piece index finds what was put in, one by one and together") {
     last[pieces[i]] = static_cast<TokenId>(i);
   }
   REQUIRE(first.size() < 2940);
-  const PieceTexts texts{pieces};
+  const PieceList texts(pieces);
   PieceIndex firsts(pieces.size());
   firsts.add_all(pieces.size(), PieceIndex::Repeated::first, texts);
-  const PieceIndex lasts = index_of(pieces);
+  const PieceIndex lasts = index_of(texts);
   CHECK(firsts.size() == first.size());
   CHECK(lasts.size() == first.size());
   std::vector<std::string> asked = pieces;

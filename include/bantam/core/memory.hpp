@@ -66,6 +66,30 @@ class StorageArena {
   std::size_t left_;                                ///< of what is expected
 };
 
+namespace detail {
+
+/// Memory of a LargeVector, not cleared, by operator new. Throws std::bad_alloc.
+[[nodiscard]] void* allocate_large(std::size_t bytes);
+void release_large(void* memory, std::size_t bytes) noexcept;
+
+template <class T>
+struct LargeAllocator {
+  using value_type = T;
+  LargeAllocator() = default;
+  template <class U>
+  LargeAllocator(const LargeAllocator<U>& /*other*/) noexcept {}
+  [[nodiscard]] T* allocate(std::size_t n) { return static_cast<T*>(allocate_large(n * sizeof(T))); }
+  void deallocate(T* p, std::size_t n) noexcept { release_large(p, n * sizeof(T)); }
+  friend bool operator==(const LargeAllocator& /*a*/, const LargeAllocator& /*b*/) noexcept { return true; }
+};
+
+}  // namespace detail
+
+/// A vector that may grow large: from 1 MiB on it asks for pages of 2 MiB, and takes up to 1 MiB more to fill the last. The first touch of a page is a fault,
+/// which costs more than what is written to an ordinary one (1 to 7 us, the latter on virtual machines). Room that is reserved and never used costs nothing.
+template <class T>
+using LargeVector = std::vector<T, detail::LargeAllocator<T>>;
+
 /// A fixed-size array of trivial elements, zeroed, aligned to 64 bytes. Moves, leaving nothing behind; copies are spelled
 /// clone(). Throws out_of_memory, also for a size whose bytes overflow.
 template <class T>

@@ -65,8 +65,8 @@ class Tokenizer {
   [[nodiscard]] std::string piece_bytes(TokenId id) const;
   /// The same where the token begins a text: SentencePiece drops the space that encoding put there.
   [[nodiscard]] std::string first_piece_bytes(TokenId id) const;
-  /// The token as its vocabulary spells it ("▁the", "<0x0A>", "Ġthe").
-  [[nodiscard]] const std::string& piece(TokenId id) const;
+  /// The token as its vocabulary spells it ("▁the", "<0x0A>", "Ġthe"), with a zero byte behind it, as long as there is a copy of the tokenizer.
+  [[nodiscard]] std::string_view piece(TokenId id) const;
   /// Throws invalid_argument for an id outside the vocabulary, like piece().
   [[nodiscard]] TokenType type(TokenId id) const;
   /// SentencePiece's, by which pieces are merged or, log probabilities, chosen; 0 where the vocabulary has none.

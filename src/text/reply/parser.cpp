@@ -143,7 +143,7 @@ std::vector<TokenId> reply_tokens(const Tokenizer& tokenizer, std::string_view f
   std::vector<TokenId> ids;
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     if (tokenizer.type(id) != TokenType::control) continue;
-    const std::string& piece = tokenizer.piece(id);
+    const std::string_view piece = tokenizer.piece(id);
     const auto holds = [&](std::string_view text) { return !piece.empty() && text.find(piece) != text.npos; };
     if (std::any_of(texts.begin(), texts.end(), holds)) ids.push_back(id);
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "bantam/core/error.hpp"
 #include "bantam/core/memory.hpp"
@@ -48,6 +49,22 @@ BANTAM_ONCE std::byte* map_huge(std::size_t bytes) {
   begin += lead;
   madvise(begin, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // advice: where it is refused, ordinary pages serve
   return begin;
+}
+
+/// What a LargeVector takes for so many bytes: a last huge page that they fill by half is whole.
+inline std::size_t large_size(std::size_t bytes) noexcept { return bytes % huge_page >= huge_page / 2 ? round_up(bytes, huge_page) : bytes; }
+
+BANTAM_ONCE void* allocate_large(std::size_t bytes) {
+  const std::size_t size = large_size(bytes);
+  if (size < huge_page) return ::operator new(bytes);
+  void* const memory = ::operator new(size, std::align_val_t{huge_page});
+  madvise(memory, size / huge_page * huge_page, MADV_HUGEPAGE);  // advice, as above
+  return memory;
+}
+
+BANTAM_ONCE void release_large(void* memory, std::size_t bytes) noexcept {
+  if (large_size(bytes) < huge_page) return ::operator delete(memory);
+  ::operator delete(memory, std::align_val_t{huge_page});
 }
 
 BANTAM_ONCE std::mutex host_mutex;
