@@ -228,6 +228,39 @@ TEST_CASE("attention gives the same bits in any chunks, by any number of workers
   }
 }
 
+TEST_CASE("the last tokens of a long text get the same bits, however many spans wait to be merged") {
+  constexpr std::int64_t tokens = 6 * bantam::nn::Attention::span_tokens + 40, last = 5, heads = 4, kv_heads = 2, d = 16;
+  const auto q = bantam::random::normal<float>({last, heads, d}, 5);
+  const auto kv = bantam::random::normal<float>({2, tokens, kv_heads, d}, 6);
+  KvCache cache({1, kv_heads, d}, "f16");
+  cache.extend(tokens);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    for (std::int64_t h = 0; h < kv_heads; ++h) {
+      for (const bool value : {false, true}) cache.store(kernels(), 0, value, h, t, &kv(value ? 1 : 0, t, h, 0));
+    }
+  }
+  const auto run = [&](std::int64_t window, int threads, std::int64_t most_sums) {
+    std::vector<float> out(static_cast<std::size_t>(last * heads * d));
+    bantam::nn::Attention attention({.heads = heads, .kv_heads = kv_heads, .head_dim = d, .most_sums = most_sums}, threads);
+    bantam::Team team(threads);
+    team.set_active(threads);
+    const bantam::nn::AttentionSequence sequence{&cache, 0, last, tokens - last};
+    attention.plan({&sequence, 1});
+    attention.run(kernels(), team, 0, window, {q.data(), heads * d}, {out.data(), heads * d});
+    return out;
+  };
+  for (const std::int64_t window : {std::int64_t{0}, 3 * bantam::nn::Attention::span_tokens}) {
+    CAPTURE(window);
+    const std::vector<float> whole = run(window, 1, 0);
+    for (const int threads : {2, 3}) {
+      for (const std::int64_t spans : {0, 5, 6, 7, 100}) {
+        INFO(threads, " threads, ", spans, " spans");
+        CHECK(run(window, threads, spans * 2 * last * heads / kv_heads * d) == whole);
+      }
+    }
+  }
+}
+
 TEST_CASE("removing tokens leaves values bit for bit and keys turned to their new positions") {
   using bantam::nn::Rope;
   bantam::Team team(3);

@@ -25,6 +25,9 @@ struct AttentionShape {
   Sight sight = Sight::back;
   bool chunked = false;        ///< windows are chunks: a row sees from the last multiple of its window on (Llama 4)
   bool sparse = false;         ///< run() may be told which tokens are seen
+  /// Sums of spans that wait to be merged, at most, or as many as the team has work for. All spans of a long text would take gigabytes: 256 rows of 512 numbers
+  /// each in latent attention.
+  std::int64_t most_sums = std::int64_t{1} << 22;
 };
 
 /// The tokens of one sequence in a pass: all that there are, where they see all.
@@ -41,13 +44,16 @@ struct AttentionSequence {
 /// What a row sees is cut into spans of 512 tokens, each softened by itself and then merged with those before: the same
 /// sums whoever computes them, so results depend neither on the number of workers nor on what else is in the pass.
 /// Usually one worker takes all spans of some tokens and a head; where there are too few of those for the team (one long
-/// sequence, few key-value heads), spans go to different workers and are merged after a barrier. Where not all of a layer's pages are in memory at a
-/// time, those spans come first that are, and what came of them waits for the others.
+/// sequence, few key-value heads), spans go to different workers, as many at a time as sums of a bounded size hold, and are merged after a barrier. Where not
+/// all of a layer's pages are in memory at a time, those spans come first that are, and what came of them waits for the others.
 class Attention {
  public:
   static constexpr std::int64_t span_tokens = KvCache::stretch_pages * page_tokens;
 
   Attention(const AttentionShape& shape, int workers);
+
+  /// Bytes of what it holds, whatever the tokens of a pass, for texts of so many tokens at most.
+  [[nodiscard]] static std::int64_t bytes(const AttentionShape& shape, std::int64_t context, int workers) noexcept;
 
   /// Shares out the sequences of the next pass, for any layer. Call outside parallel regions. Throws out_of_memory.
   void plan(std::span<const AttentionSequence> sequences);
@@ -70,8 +76,9 @@ class Attention {
   static constexpr std::int64_t expanding_rows = 12;
   /// Tokens of a span up to which those that a row sees are brought together, where so many query heads read them.
   static constexpr int most_gathered = span_tokens / 4, gathering_heads = 32;
-  /// Units a worker below which spans are dealt out too, for an even end.
+  /// Units a worker below which spans are dealt out too, for an even end; and pieces of spans a worker, at least.
   static constexpr std::int64_t fair_units = 4;
+  [[nodiscard]] static std::int64_t tokens_of_unit(std::int64_t group) noexcept { return std::clamp<std::int64_t>(most_rows / group, 1, most_tokens); }
 
   /// Some tokens of a sequence, and query heads that read one key-value head: `tokens` times `heads` rows.
   struct Unit {
@@ -79,7 +86,6 @@ class Attention {
     std::int64_t head = 0;        ///< the key-value head
     std::int64_t first_query = 0;  ///< of the query heads that read it
     std::int64_t heads = 0;
-    std::int64_t first_slot = 0;  ///< spans dealt out: where the first of them is kept
     std::int64_t length = 0;      ///< tokens of its sequence, up to the last of the pass, or of the source
     std::int64_t first_state = 0;  ///< where states of its rows are kept from one stretch to the next
     [[nodiscard]] std::int64_t end() const noexcept { return sequence.position + sequence.tokens; }
@@ -87,10 +93,6 @@ class Attention {
   /// Tokens from begin to end.
   struct Seen {
     std::int64_t begin = 0, end = 0;
-  };
-  struct Piece {
-    const Unit* unit = nullptr;
-    std::int64_t span = 0;
   };
   /// Sums of the rows of a unit, over one span or several.
   struct Slot {
@@ -155,8 +157,7 @@ class Attention {
   /// The spans of a unit that are in memory at stretch `number`: from the first to before the last.
   [[nodiscard]] Range spans_in(const Unit& unit, std::int64_t window, std::int64_t number) const noexcept;
   void run_units(const Layer& layer, Team& team, std::int64_t stretch) noexcept;
-  void run_pieces(const Layer& layer, Team& team, std::int64_t stretch) noexcept;
-  void merge_pieces(const Layer& layer, Team& team) noexcept;
+  void run_spans(const Layer& layer, Team& team, std::int64_t stretch) noexcept;
   void keep(const Layer& layer, const Unit& unit, Slot slot) noexcept;
   void take_up(const Layer& layer, const Unit& unit, Slot slot) const noexcept;
   void load_queries(const Layer& layer, const Unit& unit, Scratch& scratch) const noexcept;
@@ -174,14 +175,27 @@ class Attention {
   std::int64_t padded_;  ///< head_dim
   std::int64_t value_padded_;
   std::vector<Unit> units_;
-  std::vector<Piece> pieces_;  ///< empty: units go to workers whole
-  Slots pieces_slots_;
+  std::int64_t spans_at_once_ = 0;  ///< of each unit, that are dealt out; 0: units go to workers whole
+  Slots span_slots_;                ///< of each unit: all spans so far, and these
   std::vector<AttentionState> states_;  ///< of units' rows, where spans come in stretches
   std::vector<Scratch> scratch_;  ///< one a worker
 };
 
+/// Keys, values, queries and sums of each worker, and sums of spans that wait for each other.
+inline std::int64_t Attention::bytes(const AttentionShape& shape, std::int64_t context, int workers) noexcept {
+  const std::int64_t group = shape.heads / shape.kv_heads, tokens = tokens_of_unit(group), rows = tokens * group;
+  const std::int64_t key = round_up<std::int64_t>(shape.head_dim, 16), value = round_up<std::int64_t>(shape.value_dim > 0 ? shape.value_dim : shape.head_dim, 16);
+  const std::int64_t page = page_tokens * (key + value), units = fair_units * workers;
+  std::int64_t floats = workers * (page + rows * (key + 2 * value) + (shape.sparse ? tokens * page : 0));
+  if (workers > 1 && context > span_tokens) {
+    const std::int64_t of_units = units * rows * value;
+    floats += std::min(div_up(context, span_tokens) * of_units, std::max(shape.most_sums, 2 * of_units)) + of_units;
+  }
+  return floats * static_cast<std::int64_t>(sizeof(float));
+}
+
 inline Attention::Attention(const AttentionShape& shape, int workers)
-    : shape_(shape), group_(shape.heads / shape.kv_heads), block_(std::clamp<std::int64_t>(most_rows / group_, 1, most_tokens)),
+    : shape_(shape), group_(shape.heads / shape.kv_heads), block_(tokens_of_unit(group_)),
       padded_(round_up<std::int64_t>(shape.head_dim, 16)), scratch_(static_cast<std::size_t>(workers)) {
   if (shape_.scale == 0) shape_.scale = 1.0f / __builtin_sqrtf(static_cast<float>(shape.head_dim));
   if (shape_.value_dim == 0) shape_.value_dim = shape.head_dim;
@@ -199,7 +213,7 @@ inline Attention::Attention(const AttentionShape& shape, int workers)
 
 inline void Attention::plan(std::span<const AttentionSequence> sequences) {
   units_.clear();
-  pieces_.clear();
+  spans_at_once_ = 0;
   const auto workers = static_cast<std::int64_t>(scratch_.size());
   std::int64_t parts = 0;
   for (const AttentionSequence& s : sequences) parts += div_up(s.tokens, block_) * shape_.kv_heads;
@@ -210,26 +224,24 @@ inline void Attention::plan(std::span<const AttentionSequence> sequences) {
     for (std::int64_t first = 0; first < s.tokens; first += block_) {
       const AttentionSequence part{s.cache, s.row + first, std::min(block_, s.tokens - first), s.position + first};
       for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
-        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query), 0, s.source_tokens > 0 ? s.source_tokens : s.position + s.tokens});
+        for (std::int64_t query = 0; query < group_; query += heads) units_.push_back({part, head, query, std::min(heads, group_ - query), s.source_tokens > 0 ? s.source_tokens : s.position + s.tokens});
       }
     }
   }
   // The longest first: nobody starts one of them when the others are done.
   const auto seen = [&](const Unit& unit) { return seen_by(unit, 0).end; };
   std::stable_sort(units_.begin(), units_.end(), [&](const Unit& a, const Unit& b) { return seen(a) > seen(b); });
-  if (workers == 1 || static_cast<std::int64_t>(units_.size()) >= fair_units * workers) return;
-  for (Unit& unit : units_) {
-    unit.first_slot = static_cast<std::int64_t>(pieces_.size());
-    for (std::int64_t span = 0; span <= last_span(unit, 0); ++span) pieces_.push_back({&unit, span});
+  const std::int64_t count = std::ssize(units_);
+  if (workers == 1 || count == 0 || count >= fair_units * workers) return;
+  // As a text grows there are more of them: no room for rows that there are not.
+  std::int64_t spans = 0, rows = 0;
+  for (const Unit& unit : units_) {
+    spans = std::max(spans, last_span(unit, 0) + 1);
+    rows = std::max(rows, rows_of(unit));
   }
-  if (pieces_.size() == units_.size()) {
-    pieces_.clear();
-  } else {
-    // As a text grows there are more of them: no room for rows that there are not.
-    std::int64_t rows = 0;
-    for (const Unit& unit : units_) rows = std::max(rows, rows_of(unit));
-    pieces_slots_.resize(static_cast<std::int64_t>(pieces_.size()), rows, value_padded_);
-  }
+  if (spans == 1) return;
+  spans_at_once_ = std::min(spans, std::max(shape_.most_sums / (count * rows * value_padded_), div_up(fair_units * workers, count)));
+  span_slots_.resize(count * (1 + spans_at_once_), rows, value_padded_);
 }
 
 inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t layer_index, std::int64_t window, const FloatRows& q, const OutputRows& out,
@@ -237,16 +249,15 @@ inline void Attention::run(const KernelTable& kernels, Team& team, std::int64_t 
   const Layer layer{kernels, layer_index, window, kv_heads > 0 ? kv_heads : shape_.kv_heads, q, out, sinks, slopes, biases, chosen};
   BANTAM_ASSERT(biases == nullptr || group_ == 1);
   BANTAM_ASSERT(team.size() <= static_cast<int>(scratch_.size()));
-  if (more != nullptr && pieces_.empty()) {
+  if (more != nullptr && spans_at_once_ == 0) {
     std::int64_t rows = 0;
     for (Unit& unit : units_) unit.first_state = std::exchange(rows, rows + rows_of(unit));
     states_.resize(static_cast<std::size_t>(rows));
   }
   for (std::int64_t stretch = 0; stretch == 0 || (more != nullptr && (*more)(stretch)); ++stretch) {
-    if (pieces_.empty()) run_units(layer, team, stretch);
-    else run_pieces(layer, team, stretch);
+    if (spans_at_once_ == 0) run_units(layer, team, stretch);
+    else run_spans(layer, team, stretch);
   }
-  if (!pieces_.empty()) merge_pieces(layer, team);
 }
 
 inline Range Attention::spans_in(const Unit& unit, std::int64_t window, std::int64_t number) const noexcept {
@@ -280,30 +291,40 @@ inline void Attention::run_units(const Layer& layer, Team& team, std::int64_t st
   }, Work::attention);
 }
 
-inline void Attention::run_pieces(const Layer& layer, Team& team, std::int64_t stretch) noexcept {
-  team.deal(static_cast<std::int64_t>(pieces_.size()), 1, [&](Range range, int worker) {
-    Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-    for (std::int64_t i = range.begin; i < range.end; ++i) {
-      const auto& [unit, span] = pieces_[static_cast<std::size_t>(i)];
-      const Range spans = spans_in(*unit, layer.window, stretch);
-      if (unit->head >= layer.kv_heads || span < spans.begin || span >= spans.end) continue;
-      load_queries(layer, *unit, scratch);
-      attend(layer, *unit, span, scratch, pieces_slots_[i]);
-    }
-  }, Work::attention);
-}
-
-inline void Attention::merge_pieces(const Layer& layer, Team& team) noexcept {
-  team.deal(static_cast<std::int64_t>(units_.size()), 1, [&](Range range, int) {
-    for (std::int64_t i = range.begin; i < range.end; ++i) {
-      const Unit& unit = units_[static_cast<std::size_t>(i)];
-      if (unit.head >= layer.kv_heads) continue;
-      const std::int64_t first = first_span(unit, layer.window);
-      const Slot all = pieces_slots_[unit.first_slot + first];
-      for (std::int64_t span = first + 1; span <= last_span(unit, layer.window); ++span) merge(layer, unit, all, pieces_slots_[unit.first_slot + span]);
-      finish(layer, unit, all);
-    }
-  }, Work::attention);
+inline void Attention::run_spans(const Layer& layer, Team& team, std::int64_t stretch) noexcept {
+  const std::int64_t count = std::ssize(units_), slots = 1 + spans_at_once_;
+  std::int64_t longest = 0;
+  for (const Unit& unit : units_) {
+    const Range spans = spans_in(unit, layer.window, stretch);
+    longest = std::max(longest, spans.end - spans.begin);
+  }
+  for (std::int64_t done = 0; done < longest; done += spans_at_once_) {
+    team.deal(count * spans_at_once_, 1, [&](Range range, int worker) {
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+      for (std::int64_t i = range.begin; i < range.end; ++i) {
+        const std::int64_t number = i / spans_at_once_, k = i % spans_at_once_;
+        const Unit& unit = units_[static_cast<std::size_t>(number)];
+        const Range spans = spans_in(unit, layer.window, stretch);
+        const std::int64_t span = spans.begin + done + k;
+        if (unit.head >= layer.kv_heads || span >= spans.end) continue;
+        load_queries(layer, unit, scratch);
+        attend(layer, unit, span, scratch, span_slots_[number * slots + (span == first_span(unit, layer.window) ? 0 : 1 + k)]);
+      }
+    }, Work::attention);
+    team.deal(count, 1, [&](Range range, int) {
+      for (std::int64_t number = range.begin; number < range.end; ++number) {
+        const Unit& unit = units_[static_cast<std::size_t>(number)];
+        const Range spans = spans_in(unit, layer.window, stretch);
+        const std::int64_t begin = spans.begin + done, end = std::min(begin + spans_at_once_, spans.end);
+        if (unit.head >= layer.kv_heads || begin >= end) continue;
+        const Slot all = span_slots_[number * slots];
+        for (std::int64_t span = begin; span < end; ++span) {
+          if (span != first_span(unit, layer.window)) merge(layer, unit, all, span_slots_[number * slots + 1 + span - begin]);
+        }
+        if (end > last_span(unit, layer.window)) finish(layer, unit, all);
+      }
+    }, Work::attention);
+  }
 }
 
 /// Leaves the sums of a unit's rows until the next stretch comes, where the result will be.
