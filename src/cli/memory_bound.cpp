@@ -7,11 +7,14 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "bantam/core/cpu.hpp"
+#include "bantam/core/memory.hpp"
 #include "bantam/io/file.hpp"
 #include "bantam/io/scratch_file.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/model/pass_bytes.hpp"
 #include "bantam/model/residency.hpp"
 #include "fit.hpp"
 
@@ -22,21 +25,32 @@ namespace {
 /// Code that is touched later, stacks of threads, what allocators hold back.
 constexpr std::int64_t margin_bytes = std::int64_t{20} << 20;
 
-std::int64_t buffer_bytes(const ModelConfig& c, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
+std::int64_t buffer_bytes(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
+  const ModelConfig& c = checkpoint.config();
   // Tokens that see each other go through the layers together.
   const std::int64_t rows = c.arch->causal && !c.has_source() ? std::min(Forward::largest_chunk, texts.context * texts.sequences) : std::max(Forward::largest_chunk, texts.context);
-  const std::int64_t own = rows * row_bytes(c, adapters) + 32 * c.vocab * static_cast<std::int64_t>(sizeof(float));
+  PassRoom room{.context = texts.context, .workers = usable_processors()};
+  for (const ScaledAdapter& one : adapters) room.ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
+  std::set<int> forms;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!tensor.is_matrix) continue;
+    if (!tensor.format().is_float) forms.insert(tensor.format().activation_block);
+    room.has_orders = room.has_orders || tensor.order() != nullptr;
+  }
+  room.forms = static_cast<int>(forms.size());
+  const std::int64_t own = pass_bytes(c, room).of(rows);
   if (!texts.drafts || c.drafting.empty()) return own;
   // The layer that drafts has buffers of its own, reads rows of two states side by side, and waits with as many.
   constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
-  return own + rows * (row_bytes(c.drafter()) + c.dim * (2 * (plain + rounded) + 2 * plain)) + 32 * c.vocab * plain;
+  room.ranks = 0;
+  return own + pass_bytes(c.drafter(), room).of(rows) + rows * c.dim * (2 * (plain + rounded) + 2 * plain);
 }
 
 /// Buffers, vectors, and what comes later.
 std::int64_t bytes_beside(const Checkpoint& checkpoint, const TextRoom& texts, std::span<const ScaledAdapter> adapters) {
   std::int64_t vectors = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) vectors += tensor.is_matrix ? 0 : tensor.columns * static_cast<std::int64_t>(sizeof(float));
-  return buffer_bytes(checkpoint.config(), texts, adapters) + 2 * vectors + margin_bytes;
+  return buffer_bytes(checkpoint, texts, adapters) + 2 * vectors + margin_bytes;
 }
 
 /// Whether there can be a file for keys and values. Where not, they stay in memory.
@@ -115,27 +129,6 @@ std::int64_t taken_bytes() {
   // Pages: of addresses, in memory, and more.
   const std::string pages = read_text_file("/proc/self/statm");
   return std::strtoll(pages.c_str() + std::min(pages.find(' '), pages.size()), nullptr, 10) * ::sysconf(_SC_PAGESIZE);
-}
-
-std::int64_t row_bytes(const ModelConfig& c, std::span<const ScaledAdapter> adapters) {
-  constexpr std::int64_t plain = sizeof(float), rounded = plain + 4;
-  std::int64_t mixer = 0, ffn = c.ffn, experts = 0;
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const LayerSpec& spec = c.layer(i);
-    const std::int64_t heads = c.heads_of(i), keys = c.kv_heads_of(i);
-    mixer = std::max(mixer, heads * (c.head_dim_of(spec) * 2 * plain + c.value_dim_of(spec) * (plain + rounded)) + keys * (c.head_dim_of(spec) + c.value_dim_of(spec)) * plain);
-    ffn = std::max(ffn, spec.ffn);
-    experts = std::max(experts, c.router.used * (c.expert_dim() * (plain + rounded) + spec.expert_ffn * (plain + rounded)));
-  }
-  const std::int64_t recurrent = (2 * c.recurrent.channels + 2 * c.recurrent.value_heads * c.recurrent.value_dim) * rounded;
-  // What is added to six products side by side, to the two of each of a token's experts, and to each head's, where it has matrices of its own.
-  std::int64_t ranks = 0, widest = 6 + 2 * c.router.used;
-  for (const ScaledAdapter& one : adapters) ranks += round_up<std::int64_t>(one.adapter.rank(), 16);
-  if (c.kv_rank > 0) widest += c.heads;
-  // Several residual streams, what is made of each other at the ends, and the branch beside attention.
-  const std::int64_t streams = (c.alternates_streams() ? (c.streams + (c.streams - 1) * 2) * c.dim * plain : 0) + (c.connects_streams() ? c.streams * (c.dim * (2 * plain + rounded) + plain) + c.stream_rank * rounded : 0) +
-                               (c.ngrams.exist() ? c.streams * c.dim * 3 * plain + c.ngrams.all_width() * rounded + c.dim * plain + c.ngrams.all_heads() * (c.ngrams.width + 2) * plain : 0) + (c.laurel_rank > 0 ? (c.laurel_rank + c.dim) * plain : 0);
-  return c.dim * (3 * plain + 2 * rounded) + streams + mixer + recurrent + ffn * (plain + rounded) + experts + 2 * c.layers * c.per_layer_dim * plain + widest * ranks * plain;
 }
 
 std::int64_t TextMemory::kept(std::int64_t tokens, std::int64_t checkpoints) const noexcept {

@@ -12,8 +12,6 @@
 
 namespace bantam::cli {
 
-/// Of a token in a pass: activations, rows of floats, most of them rounded to 8 bits besides, and twice where kernels want tokens interleaved.
-[[nodiscard]] std::int64_t row_bytes(const ModelConfig& config, std::span<const ScaledAdapter> adapters = {});
 /// Bytes of texts: of all that may come, of a usual one of bounded_context tokens, and the least that has to be in memory where a file has the rest.
 struct TextBytes {
   std::int64_t all = 0, usual = 0, least = 0;

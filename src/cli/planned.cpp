@@ -11,6 +11,7 @@
 #include "bantam/io/file.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/model/locate.hpp"
+#include "bantam/model/pass_bytes.hpp"
 #include "bantam/model/residency.hpp"
 #include "fit.hpp"
 #include "memory_bound.hpp"
@@ -31,7 +32,7 @@ constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
 
 StateBytes state_bytes_of(const ModelConfig& config, const std::string& kv) {
   nn::SequenceState state = config.new_state(kv);
-  StateBytes bytes{.per_token = state.bytes_per_token(), .row = config.arch->causal ? 0 : row_bytes(config)};
+  StateBytes bytes{.per_token = state.bytes_per_token(), .row = config.arch->causal ? 0 : pass_bytes(config, {}).row};
   if (const auto* recurrent = state.find<nn::RecurrentState>(); recurrent != nullptr) bytes.fixed = recurrent->least_bytes();
   return bytes;
 }

@@ -100,10 +100,8 @@ Forward::Forward(const ModelConfig& config, const ModelWeights& weights, const B
 /// One for each kind, and of attention for each shape of heads.
 void Forward::make_mixers(std::int64_t context_tokens) {
   for (std::int64_t i = 0; i < config_.layers; ++i) {
-    const MixerKind kind = config_.mixer_of(i);
-    std::int64_t like = 0;
-    while (like < i && !(config_.mixer_of(like) == kind && ((kind != MixerKind::attention && kind != MixerKind::attention_beside_space) || config_.attends_alike(like, i)))) ++like;
-    if (like < i || kind == MixerKind::none) {
+    const std::int64_t like = first_like(config_, i);
+    if (like < i || config_.mixer_of(i) == MixerKind::none) {
       mixer_numbers_.push_back(like < i ? mixer_numbers_[static_cast<std::size_t>(like)] : -1);
       continue;
     }

@@ -86,6 +86,14 @@ std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& ker
   return nullptr;
 }
 
+std::int64_t first_like(const ModelConfig& c, std::int64_t i) noexcept {
+  const MixerKind kind = c.mixer_of(i);
+  const bool by_shape = kind == MixerKind::attention || kind == MixerKind::attention_beside_space;
+  std::int64_t like = 0;
+  while (like < i && !(c.mixer_of(like) == kind && (!by_shape || c.attends_alike(like, i)))) ++like;
+  return like;
+}
+
 nn::AttentionShape cross_shape(const ModelConfig& c) {
   return {.heads = c.heads, .kv_heads = c.heads, .head_dim = c.head_dim, .scale = static_cast<float>(c.scales.attention), .sight = nn::Sight::round};
 }

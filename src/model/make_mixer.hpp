@@ -14,6 +14,8 @@ namespace bantam::inline v0 {
 
 /// For all layers that are like this one; null: it has none.
 [[nodiscard]] std::unique_ptr<nn::Mixer> make_mixer(std::int64_t layer, const KernelTable& kernels, const ModelConfig& config, std::int64_t context_tokens, int workers);
+/// The first layer that has the same block as layer i: of its kind, and of attention with heads of the same shape.
+[[nodiscard]] std::int64_t first_like(const ModelConfig& config, std::int64_t i) noexcept;
 /// Of layers of a decoder, to what an encoder made.
 [[nodiscard]] nn::AttentionShape cross_shape(const ModelConfig& config);
 [[nodiscard]] nn::AltUpOptions altup_options(const ModelConfig& config) noexcept;

@@ -15,10 +15,14 @@ namespace bantam::inline v0::nn {
 /// power of two would put into the same few places of every cache.
 class RowBuffer {
  public:
+  /// Floats from one row to the next.
+  [[nodiscard]] static constexpr std::int64_t stride_of(std::int64_t columns) noexcept {
+    constexpr std::int64_t line = 16;
+    return (div_up(columns, line) | 1) * line;
+  }
   /// Grows to hold (rows, columns); content is lost when it grows or changes width.
   void resize(std::int64_t rows, std::int64_t columns) {
-    constexpr std::int64_t line = 16;
-    stride_ = (div_up(columns, line) | 1) * line;
+    stride_ = stride_of(columns);
     floats_.ensure(static_cast<std::size_t>(rows * stride_));
   }
   [[nodiscard]] float* row(std::int64_t i) noexcept { return floats_.data() + i * stride_; }
@@ -76,6 +80,13 @@ class Activations {
       f.used = true;
       f.interleaves = f.interleaves || kernels_of(w.format(), kernels).reads_interleaved;
     }
+  }
+  /// Bytes of a row, of 8-bit forms for so many kinds of activation blocks, or in orders of matrices' own: floats, and of each form its numbers, once more where
+  /// tokens stand side by side, with scales and sums.
+  [[nodiscard]] static constexpr std::int64_t row_bytes(std::int64_t columns, int forms, bool has_orders) noexcept {
+    constexpr auto plain = static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t stride = form_stride(columns), form = 2 * stride + plain * (stride / 32 + stride / sum_columns);
+    return RowBuffer::stride_of(columns) * plain + forms * form + (has_orders ? static_cast<std::int64_t>(Readers::most) * (form + columns * plain) : 0);
   }
   /// Whether some matrix reads columns in an order of its own.
   [[nodiscard]] bool has_orders() const noexcept { return ordered_[0].used; }
@@ -145,6 +156,11 @@ class Activations {
     }
   };
   [[nodiscard]] Form& form(int block) noexcept { return block == block_columns ? coarse_ : fine_; }
+  /// Numbers of a row of a form. Rows a multiple of 4 KiB apart would fall into the same few lines of a first-level cache.
+  [[nodiscard]] static constexpr std::int64_t form_stride(std::int64_t columns) noexcept {
+    const std::int64_t stride = round_up<std::int64_t>(columns, block_columns);
+    return stride % 2048 == 0 ? stride + block_columns : stride;
+  }
 
   std::int64_t tokens_ = 0;
   std::int64_t columns_ = 0;
@@ -157,9 +173,7 @@ class Activations {
 inline void Activations::resize(std::int64_t tokens, std::int64_t columns) {
   tokens_ = tokens;
   columns_ = columns;
-  std::int64_t stride = round_up<std::int64_t>(columns, block_columns);
-  // Rows a multiple of 4 KiB apart would fall into the same few lines of a first-level cache.
-  if (stride % 2048 == 0) stride += block_columns;
+  const std::int64_t stride = form_stride(columns);
   floats_.resize(tokens, columns);
   coarse_.resize(tokens, stride, block_columns);
   fine_.resize(tokens, stride, 32);

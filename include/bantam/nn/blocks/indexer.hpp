@@ -29,6 +29,9 @@ struct IndexerOptions {
 /// what its mean is made of, so that a text may be cut anywhere.
 class Indexer {
  public:
+  /// Scores that are kept at a time, or those of a token.
+  static constexpr std::int64_t most_scores = std::int64_t{1} << 21;
+
   Indexer(const KernelTable& kernels, const IndexerOptions& options, std::int64_t context_tokens, int workers)
       : kernels_(kernels), o_(options), padded_(round_up<std::int64_t>(options.dim, 16)), rope_(options.rope, context_tokens), workers_(static_cast<std::size_t>(workers)) {
     for (Worker& worker : workers_) {
@@ -90,8 +93,8 @@ class Indexer {
                                            const PassCaches& caches);
   /// The keys of the pass's tokens go to the caches. x: what index_k reads, in its ordered form.
   void store(const Pass& pass, const AttentionWeights& w, const MixerLayer& layer, const Activations& x, int form, PassCaches& caches) noexcept;
-  /// Rows whose scores share a page that was made floats, and scores that are kept at a time.
-  static constexpr std::int64_t rows_a_page = 16, most_scores = std::int64_t{1} << 21;
+  /// Rows whose scores share a page that was made floats.
+  static constexpr std::int64_t rows_a_page = 16;
   struct Worker {
     AlignedBuffer<float> key;     ///< (padded dim)
     AlignedBuffer<float> page;    ///< (padded dim, 64)

@@ -1,0 +1,75 @@
+// What pass_bytes() says beside what a pass takes.
+#include "bantam/model/pass_bytes.hpp"
+
+#include <atomic>
+#include <cstdlib>
+
+#include "bantam/core/memory.hpp"
+#include "bantam/model/forward.hpp"
+#include "tiny_model.hpp"
+
+using namespace bantam;
+using namespace bantam::test;
+
+namespace {
+
+/// Counts what the library's storage has, of blocks that are made while it is there.
+class CountedStorage {
+ public:
+  CountedStorage() { set_storage_allocator({allocate, release, this}); }
+  ~CountedStorage() { set_storage_allocator({}); }
+  CountedStorage(const CountedStorage&) = delete;
+  CountedStorage& operator=(const CountedStorage&) = delete;
+  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  static void* allocate(std::size_t bytes, std::size_t alignment, void* user) {
+    static_cast<CountedStorage*>(user)->bytes_ += static_cast<std::int64_t>(bytes);
+    return std::aligned_alloc(alignment, bytes);
+  }
+  static void release(void* memory, std::size_t bytes, void* user) {
+    static_cast<CountedStorage*>(user)->bytes_ -= static_cast<std::int64_t>(bytes);
+    std::free(memory);
+  }
+
+  std::atomic<std::int64_t> bytes_ = 0;
+};
+
+/// What Forward holds behind a pass of as many tokens as the context has; an encoder before a decoder reads as many, too.
+std::int64_t held_by(const Model& model, const std::vector<TokenId>& tokens, int threads) {
+  const ModelConfig& config = model.config();
+  CountedStorage storage;
+  nn::SequenceState state = config.new_state("f32");
+  std::int64_t held = 0;
+  {
+    Forward forward(config, model.weights(), std::ssize(tokens), threads);
+    SequenceInput input{tokens, &state, 0};
+    if (config.has_source()) input.source = tokens;
+    forward.run({&input, 1}, [](std::int64_t, std::int64_t, std::span<const float>) {}, [](std::int64_t) { return true; }, config.has_head ? PassOutput::logits : PassOutput::state);
+    held = storage.bytes();
+  }
+  return held - storage.bytes();  // the state stays
+}
+
+}  // namespace
+
+TEST_CASE("a pass takes no more than is said before, and not much less") {
+  for (const ArchSpec* arch : architectures_by_parts()) {
+    CAPTURE(std::string(arch->name));
+    TinyModel tiny{.arch = arch, .layers = 4};
+    tiny.make();
+    const TemporaryFolder folder;
+    tiny.write_folder(folder / "hf");
+    compress_file(Checkpoint::open(folder / "hf"), folder / "m.bantam", recipe::rtn("i4.g32"));
+    const Model model = Model::load(folder / "m.bantam", {.memory = WeightMemory::huge_pages});
+    const std::vector<TokenId> tokens = some_tokens(static_cast<int>(tiny.context));
+    const auto count = std::ssize(tokens);
+    for (const int threads : {1, 2}) {
+      CAPTURE(threads);
+      const PassBytes said = pass_bytes(model.config(), {.context = count, .workers = threads});
+      const std::int64_t held = held_by(model, tokens, threads);
+      CHECK(held <= said.of(count));
+      CHECK(said.row * count <= 2 * held);
+    }
+  }
+}
