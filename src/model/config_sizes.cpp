@@ -84,8 +84,17 @@ void read_router(const Source& source, std::int64_t experts, nn::RouterOptions& 
   router.scale = static_cast<float>(scale);
 }
 
-/// Experts of the sparse layers, and which layers are dense.
+/// Experts of the sparse layers, and which layers are dense. Where all are, nothing has to be said of experts.
 void read_experts(const Source& source, const std::vector<LayerKind>& kinds, std::vector<LayerSpec>& layers, ModelConfig& c) {
+  const std::int64_t dense = count_of(source, Field::dense_layers), step = std::max<std::int64_t>(1, count_of(source, Field::sparse_step));
+  std::vector<LayerSpec*> sparse;
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const FeedForward half = kinds.empty() ? FeedForward::any : kinds[static_cast<std::size_t>(i)].feed_forward;
+    if (half == FeedForward::dense || half == FeedForward::none) continue;
+    if (half == FeedForward::any && (i < dense || (i + 1) % step != 0 || source.is_dense(i))) continue;
+    sparse.push_back(&layers[static_cast<std::size_t>(i)]);
+  }
+  if (sparse.empty()) return;
   const std::int64_t experts = require_extent(source, Field::experts), ffn = require_extent(source, Field::expert_ffn);
   if (experts > most_experts) fail(Errc::corrupt, source.place, ": ", source.key(Field::experts), ": expected at most ", most_experts, ", found ", experts);
   read_router(source, experts, c.router);
@@ -93,15 +102,10 @@ void read_experts(const Source& source, const std::vector<LayerKind>& kinds, std
   const std::int64_t shared_experts = count_of(source, Field::shared_experts, most_experts);
   const std::int64_t shared = shared_experts > 0 ? shared_experts * ffn : count_of(source, Field::shared_ffn);
   if (shared > largest_extent) fail(Errc::corrupt, source.place, ": ", source.key(Field::shared_experts), ": expected at most ", largest_extent / ffn, ", found ", shared_experts);
-  const std::int64_t dense = count_of(source, Field::dense_layers), step = std::max<std::int64_t>(1, count_of(source, Field::sparse_step));
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const FeedForward half = kinds.empty() ? FeedForward::any : kinds[static_cast<std::size_t>(i)].feed_forward;
-    if (half == FeedForward::dense || half == FeedForward::none) continue;
-    if (half == FeedForward::any && (i < dense || (i + 1) % step != 0 || source.is_dense(i))) continue;
-    LayerSpec& layer = layers[static_cast<std::size_t>(i)];
-    layer.experts = experts;
-    layer.expert_ffn = ffn;
-    layer.ffn = shared;
+  for (LayerSpec* layer : sparse) {
+    layer->experts = experts;
+    layer->expert_ffn = ffn;
+    layer->ffn = shared;
   }
 }
 

@@ -249,5 +249,24 @@ TEST_CASE("saving what was loaded gives the same bytes") {
   CHECK(model.fingerprint() == Model::load(folder / "b.bantam").fingerprint());
 }
 
+TEST_CASE("models of one layer, which is dense in many that have experts, are read back from what they are written to") {
+  for (const ArchSpec* arch : few_architectures()) {
+    CAPTURE(std::string(arch->name));
+    const TemporaryFolder folder;
+    TinyModel{.arch = arch, .layers = 4}.make().write_folder(folder / "usual");
+    // One layer of a hybrid would be one that recurs, beside none that attends.
+    if (std::ranges::any_of(Checkpoint::open(folder / "usual").config().specs, [](const LayerSpec& spec) { return recurs(spec.mixer); })) continue;
+    TinyModel{.arch = arch, .layers = 1}.make().write_folder(folder / "hf");
+    const auto tokens = some_tokens();
+    const std::vector<float> expected = logits_of(Model::load(folder / "hf", {.memory = WeightMemory::huge_pages}), tokens);
+    for (const Target target : {Target::native, Target::safetensors}) {
+      CAPTURE(std::string(name_of(target)));
+      const std::filesystem::path path = folder.path() / name_of(target);
+      compress_file(Checkpoint::open(folder / "hf"), path, recipe::rtn("f32"), target);
+      CHECK(logits_of(Model::load(path, {.memory = WeightMemory::huge_pages}), tokens) == expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bantam::test
