@@ -1,5 +1,6 @@
 // Which layers have an indexer of their own, and which see what the one of a layer before them chose (GLM-5.2).
 #include <algorithm>
+#include <cmath>
 
 #include "bantam/core/error.hpp"
 #include "bantam/core/message.hpp"
@@ -31,10 +32,14 @@ void read_shared_choices(const Json& json, const std::string& place, ModelConfig
     check_count("index_topk_pattern", letters.size());
     for (std::size_t i = 0; i < c.specs.size(); ++i) c.specs[i].shares_choice = is_shared(Json(letters.substr(i, 1)), "F", "S", message(place, ": index_topk_pattern: letter ", i));
   } else {
-    const double step = number_at(json, "index_topk_freq", place).value_or(1), first = number_at(json, "index_skip_topk_offset", place).value_or(2);
-    if (!(step >= 1 && step <= 100'000)) fail(Errc::corrupt, place, ": index_topk_freq: expected at least 1, found ", step);
-    if (!(first >= 1 && first <= 100'000)) fail(Errc::corrupt, place, ": index_skip_topk_offset: expected at least 1, found ", first);
-    for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].shares_choice = std::max<std::int64_t>(i - static_cast<std::int64_t>(first) + 1, 0) % static_cast<std::int64_t>(step) != 0;
+    const auto layers_at = [&](std::string_view key, std::int64_t otherwise) {
+      const double found = number_at(json, key, place).value_or(static_cast<double>(otherwise));
+      constexpr int most = 100'000;
+      if (!(found >= 1 && found <= most && found == std::floor(found))) fail(Errc::corrupt, place, ": ", key, ": expected a whole number from 1 to ", most, ", found ", found);
+      return static_cast<std::int64_t>(found);
+    };
+    const std::int64_t step = layers_at("index_topk_freq", 1), first = layers_at("index_skip_topk_offset", 2);
+    for (std::int64_t i = 0; i < c.layers; ++i) c.specs[static_cast<std::size_t>(i)].shares_choice = std::max<std::int64_t>(i - first + 1, 0) % step != 0;
   }
 }
 

@@ -43,8 +43,9 @@ TEST_CASE("configs say in three ways which layers have an indexer of their own")
   CHECK(error_of([&] { (void)said({{"indexer_types", {"full", "half", "full", "full", "full", "full", "full"}}}); }) == "config.json: indexer_types[1]: expected full or shared, found \"half\"");
   CHECK(error_of([&] { (void)said({{"indexer_types", {"full"}}}); }) == "config.json: indexer_types: expected 7 layers, found 1");
   CHECK(error_of([&] { (void)said({{"index_topk_pattern", "SFFFFFF"}}); }) == "config.json: indexers: expected one in the first layer, found none");
-  CHECK(error_of([&] { (void)said({{"index_topk_freq", 0}}); }) == "config.json: index_topk_freq: expected at least 1, found 0");
-  CHECK(error_of([&] { (void)said({{"index_topk_freq", 2}, {"index_skip_topk_offset", -1}}); }) == "config.json: index_skip_topk_offset: expected at least 1, found -1");
+  CHECK(error_of([&] { (void)said({{"index_topk_freq", 0}}); }) == "config.json: index_topk_freq: expected a whole number from 1 to 100000, found 0");
+  CHECK(error_of([&] { (void)said({{"index_topk_freq", 2}, {"index_skip_topk_offset", -1}}); }) == "config.json: index_skip_topk_offset: expected a whole number from 1 to 100000, found -1");
+  CHECK(error_of([&] { (void)said({{"index_topk_freq", 2.5}}); }) == "config.json: index_topk_freq: expected a whole number from 1 to 100000, found 2.5");
 }
 
 TEST_CASE("a GGUF file without a word on its indexers has those whose tensors are there") {
