@@ -6,6 +6,7 @@
 
 #include "bantam/core/memory.hpp"
 #include "bantam/model/forward.hpp"
+#include "bantam/nn/attention.hpp"
 #include "tiny_model.hpp"
 
 using namespace bantam;
@@ -70,6 +71,24 @@ TEST_CASE("a pass takes no more than is said before, and not much less") {
       const std::int64_t held = held_by(model, tokens, threads);
       CHECK(held <= said.of(count));
       CHECK(said.row * count <= 2 * held);
+    }
+  }
+}
+
+TEST_CASE("attention of few tokens behind a long text holds what is said, and no sums of all of its spans") {
+  constexpr std::int64_t context = std::int64_t{1} << 17;
+  const nn::AttentionShape latent{.heads = 128, .kv_heads = 1, .head_dim = 576, .value_dim = 512}, grouped{.heads = 32, .kv_heads = 8, .head_dim = 128};
+  for (const nn::AttentionShape& shape : {latent, grouped}) {
+    CAPTURE(shape.heads);
+    for (const int workers : {2, 16}) {
+      CAPTURE(workers);
+      const std::int64_t tokens = workers == 2 ? 14 : 100;
+      const CountedStorage storage;
+      nn::Attention attention(shape, workers);
+      const nn::AttentionSequence sequence{nullptr, 0, tokens, context - tokens};
+      attention.plan({&sequence, 1});
+      CHECK(storage.bytes() <= nn::Attention::bytes(shape, context, workers));
+      CHECK(nn::Attention::bytes(shape, context, workers) < 160'000'000);  // all spans of the first would take 0.94 GB by two workers, and 6.7 by sixteen
     }
   }
 }
