@@ -48,7 +48,6 @@ class JsonRows::Receiver {
     return true;
   }
   bool put(double number) {
-    if (rows_.numbers_.empty()) rows_.numbers_.reserve(rows_.most_rows());
     rows_.numbers_.push_back(number);
     is_numbered_ = true;
     return depth_ > 1 ? ++cells_ == 2 : end_row(Shape::members);
@@ -64,7 +63,9 @@ const char* JsonRows::read(std::string_view text) {
   if (!text.starts_with('[') && !text.starts_with('{')) return nullptr;
   if (text.size() > 0x7fffffff) return nullptr;  // the places of what is unescaped come behind it
   source_ = text;
-  texts_.reserve(most_rows());
+  // Of the shortest pieces that vocabularies have; what is reserved and not used costs nothing.
+  texts_.reserve(text.size() / 8);
+  numbers_.reserve(text.size() / 8);
   Receiver receiver(*this);
   detail::JsonScanner scanner(text, receiver);
   if (!scanner.value() || rows_ == 0) return nullptr;

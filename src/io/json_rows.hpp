@@ -43,9 +43,6 @@ class JsonRows {
   };
   class Receiver;
 
-  /// Of the shortest pieces that vocabularies have; what is reserved and not used costs nothing.
-  [[nodiscard]] std::size_t most_rows() const noexcept { return source_.size() / 8; }
-
   std::string_view source_;
   LargeVector<Place> texts_;  ///< in the source, or behind it in what is not as the source spells it
   std::string unescaped_;

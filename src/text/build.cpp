@@ -149,7 +149,7 @@ DecodedTokens decode_all(const TokenizerSpec& spec, const TokenDecoder& decoder,
   parallel_for(static_cast<std::int64_t>(parts.size()), 1, [&](Range range) {
     for (auto p = static_cast<std::size_t>(range.begin); p < static_cast<std::size_t>(range.end); ++p) {
       std::string part;
-      part.reserve(12 * at_once);  // a piece, on average: most parts grow once or never
+      part.reserve(12 * std::min(at_once, count));  // so many bytes a piece, on average: most parts grow once or never
       for (std::size_t i = p * at_once; i < std::min(count, (p + 1) * at_once); ++i) {
         decoder.append(part, spec, static_cast<TokenId>(i), {}, deadline);
         check(part.size());

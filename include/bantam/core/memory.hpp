@@ -86,7 +86,7 @@ struct LargeAllocator {
 }  // namespace detail
 
 /// A vector that may grow large: from 1 MiB on it asks for pages of 2 MiB, and takes up to 1 MiB more to fill the last. The first touch of a page is a fault,
-/// which costs more than what is written to an ordinary one (1 to 7 us, the latter on virtual machines). Room that is reserved and never used costs nothing.
+/// which costs more than what is written to an ordinary one (7 us on a virtual machine that was measured). Room that is reserved and never used costs nothing.
 template <class T>
 using LargeVector = std::vector<T, detail::LargeAllocator<T>>;
 

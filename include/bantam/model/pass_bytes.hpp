@@ -12,6 +12,7 @@ struct PassBytes {
   [[nodiscard]] std::int64_t of(std::int64_t tokens) const noexcept { return tokens * row + fixed; }
 };
 
+/// What passes have to be ready for.
 struct PassRoom {
   std::int64_t context = 0;  ///< tokens of a text, at most
   int workers = 1;
@@ -20,7 +21,7 @@ struct PassRoom {
   bool has_orders = false;  ///< some matrices have orders of columns of their own
 };
 
-/// Of passes of such a model: as wide as tests/model/pass_bytes_test.cpp finds them.
+/// No less than passes of such a model take, as tests/model/pass_bytes_test.cpp finds for every architecture.
 [[nodiscard]] PassBytes pass_bytes(const ModelConfig& config, const PassRoom& room);
 
 }  // namespace bantam::inline v0
