@@ -62,7 +62,7 @@ fs::path look_into(const fs::path& folder) {
   for (const fs::path& entry : entries) {
     if (is_folder(entry)) {
       if (is_there(entry / "config.json")) folders.push_back(entry);
-    } else if (entry.extension() == ".gguf" || entry.extension() == ".bantam") {
+    } else if (is_model_file(entry)) {
       files.push_back(entry);
     }
   }
@@ -72,6 +72,33 @@ fs::path look_into(const fs::path& folder) {
   if (!files.empty()) fail_missing(folder, place, wanted, "several files: give one of ", names_of(files));
   if (!folders.empty()) fail_missing(folder, place, wanted, "folders of models: give one of ", names_of(folders));
   fail_missing(folder, place, wanted, entries.empty() ? "an empty folder" : names_of(entries));
+}
+
+/// Whether a name has a word in any case, as "UD-Q4_K_XL/model-Q4_K_XL-00001-of-00002.gguf" has q4_k_xl, and not q4_k.
+bool has_word(std::string_view name, std::string_view word) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; };
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  const auto ends_word = [](char c) { return c == '-' || c == '.' || c == '/'; };
+  for (auto from = name.begin();; ++from) {
+    from = std::search(from, name.end(), word.begin(), word.end(), same);
+    if (from == name.end()) return false;
+    const auto end = from + static_cast<std::ptrdiff_t>(word.size());
+    if ((from == name.begin() || ends_word(from[-1])) && (end == name.end() || ends_word(*end))) return true;
+  }
+}
+
+/// The file in a folder, or in one of its folders, that has a tag in its name.
+fs::path look_for_tag(const fs::path& folder, const std::string& tag) {
+  std::vector<fs::path> all, found;
+  for (const fs::path& entry : entries_of(folder)) {
+    if (is_model_file(entry)) all.push_back(entry);
+    if (!is_folder(entry)) continue;
+    std::ranges::copy_if(entries_of(entry), std::back_inserter(all), is_model_file);
+  }
+  std::ranges::copy_if(all, std::back_inserter(found), [&](const fs::path& file) { return has_word(file.lexically_relative(folder).string(), tag); });
+  if (found.size() == 1) return found[0];
+  const std::vector<fs::path>& shown = found.empty() ? all : found;
+  fail_missing(folder, detail::shown(folder), ": expected one file with ", printable(tag), " in its name, found ", shown.empty() ? "no model" : names_of(shown));
 }
 
 std::string environment(const char* name) {
@@ -90,9 +117,9 @@ fs::path hub_cache() {
   return home.empty() ? fs::path() : fs::path(home) / ".cache" / "huggingface" / "hub";
 }
 
-/// "owner/name" and a revision.
+/// "owner/name", a revision, and which of several files.
 struct HubName {
-  std::string owner, model, revision;
+  std::string owner, model, revision, tag;
 };
 
 bool is_plain(std::string_view word, std::string_view more) {
@@ -104,7 +131,12 @@ bool is_plain(std::string_view word, std::string_view more) {
 }
 
 std::optional<HubName> hub_name(std::string_view text) {
-  HubName name{.owner = {}, .model = {}, .revision = "main"};
+  HubName name{.owner = {}, .model = {}, .revision = "main", .tag = {}};
+  if (const auto colon = text.rfind(':'); colon != text.npos) {
+    name.tag = text.substr(colon + 1);
+    text = text.substr(0, colon);
+    if (!is_plain(name.tag, "._-")) return {};
+  }
   if (const auto at = text.find('@'); at != text.npos) {
     name.revision = text.substr(at + 1);
     text = text.substr(0, at);
@@ -161,6 +193,15 @@ FileKind kind_of(const fs::path& path) {
   return json || pieces ? FileKind::tokenizer : FileKind::other;
 }
 
+bool is_model_file(const fs::path& path) {
+  const std::string name = path.filename().string(), ending = path.extension().string();
+  if (ending != ".gguf" && ending != ".bantam") return false;
+  const std::size_t part = name.rfind("-of-");
+  const std::string number = part != std::string::npos && part >= 6 && name[part - 6] == '-' ? name.substr(part - 5, 5) : "";
+  const bool is_later_part = !number.empty() && number != "00001" && number.find_first_not_of("0123456789") == std::string::npos;
+  return !name.starts_with('.') && !name.starts_with("mmproj") && !is_later_part;
+}
+
 fs::path find_model(const fs::path& name) {
   std::error_code error;
   const fs::file_status status = fs::status(name, error);
@@ -172,7 +213,7 @@ fs::path find_model(const fs::path& name) {
   // "models/books4m" is a path where "models" is a folder.
   if (!hub || is_folder(hub->owner)) fail_without_model(name);
   const fs::path cache = hub_cache();
-  if (const fs::path snapshot = find_snapshot(cache, *hub); !snapshot.empty()) return look_into(snapshot);
+  if (const fs::path snapshot = find_snapshot(cache, *hub); !snapshot.empty()) return hub->tag.empty() ? look_into(snapshot) : look_for_tag(snapshot, hub->tag);
   fail_missing(name, printable(name.string(), 400), ": expected a model folder or file, found nothing, nor such a model in the hub's cache (",
        detail::shown(cache), "): `hf download ", hub->owner, "/", hub->model, "` brings it there");
 }

@@ -113,6 +113,33 @@ TEST_CASE("names of the hub are looked up in its local cache") {
   has(absent, "`hf download Nobody/Nothing`");
 }
 
+TEST_CASE("of several files in the hub's cache a tag chooses, as llama.cpp's -hf has it") {
+  const TemporaryFolder cache;
+  const Variable where("HF_HUB_CACHE", cache.path().string());
+  const fs::path snapshot = cache.path() / "models--Some--GGUF" / "snapshots" / "77";
+  fs::create_directories(snapshot / "UD-Q4_K_XL");
+  TinyModel tiny;
+  tiny.make();
+  for (const char* name : {"m-Q4_K_M.gguf", "m-Q4_K.gguf", "m.Q8_0.gguf", "mmproj-Q8_0.gguf", "UD-Q4_K_XL/m-UD-Q4_K_XL-00001-of-00002.gguf", "UD-Q4_K_XL/m-UD-Q4_K_XL-00002-of-00002.gguf"})
+    tiny.write_gguf(snapshot / name);
+  CHECK(find_model("Some/GGUF:Q4_K_M") == snapshot / "m-Q4_K_M.gguf");
+  CHECK(find_model("Some/GGUF:q4_k") == snapshot / "m-Q4_K.gguf");
+  CHECK(find_model("Some/GGUF@77:q8_0") == snapshot / "m.Q8_0.gguf");
+  CHECK(find_model("Some/GGUF:Q4_K_XL").filename() == "m-UD-Q4_K_XL-00001-of-00002.gguf");
+  has(error_of([] { (void)find_model("Some/GGUF:Q5_0"); }), "expected one file with Q5_0 in its name, found m-UD-Q4_K_XL-00001-of-00002.gguf, m-Q4_K.gguf, m-Q4_K_M.gguf, m.Q8_0.gguf");
+  has(error_of([] { (void)find_model("Some/GGUF:gguf"); }), "expected one file with gguf in its name, found");
+  has(error_of([] { (void)find_model("Some/GGUF:../77"); }), "found nothing");
+  has(error_of([] { (void)find_model("Some/GGUF"); }), "found several files");
+}
+
+TEST_CASE("of a model in parts the first is the model") {
+  const TemporaryFolder folder;
+  for (const char* name : {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf", "mmproj-m.gguf"}) write_file(folder / name, "");
+  CHECK(find_model(folder.path()) == folder / "m-00001-of-00003.gguf");
+  write_file(folder / "the-first-of-them.gguf", "");
+  has(error_of([&] { (void)find_model(folder.path()); }), "give one of m-00001-of-00003.gguf, the-first-of-them.gguf");
+}
+
 TEST_CASE("neither names nor references lead out of the hub's cache") {
   const TemporaryFolder cache;
   const Variable where("HF_HUB_CACHE", (cache / "hub").string());

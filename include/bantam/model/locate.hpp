@@ -22,9 +22,14 @@ enum class FileKind : std::uint8_t {
 /// Whether a folder holds a file of weights, by its name.
 [[nodiscard]] bool has_weights(const std::filesystem::path& folder);
 
+/// Whether a file has the name of a model: .gguf or .bantam, of one in parts (NAME-00001-of-00003.gguf) the first, which leads to the others, and
+/// nothing that sees or hears (mmproj), which is part of another model.
+[[nodiscard]] bool is_model_file(const std::filesystem::path& path);
+
 /// The folder or file of a model by its path, or by its name on the hub ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@revision") where
 /// the local cache has it: HF_HUB_CACHE, HF_HOME/hub or ~/.cache/huggingface/hub; nothing is downloaded. A folder that holds
-/// nothing to load but one .gguf or .bantam file is that file. Throws not_found, saying what is there instead or what may have been meant.
+/// nothing to load but one .gguf or .bantam file is that file; "owner/name:Q4_K_M" is of several the one with that in its name. Throws not_found, saying
+/// what is there instead or what may have been meant.
 [[nodiscard]] std::filesystem::path find_model(const std::filesystem::path& name);
 
 }  // namespace bantam::inline v0
