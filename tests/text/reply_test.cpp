@@ -155,6 +155,23 @@ TEST_CASE("the prompt may open the reasoning") {
   CHECK(parse_reply("T", "hermes", {.prompt = "<think>\n\n</think>\n\n"}) == ParsedReply{"", "T", {}});
 }
 
+TEST_CASE("thoughts are text where they are wanted so, with their marks, and calls stay calls") {
+  std::mt19937 random(7);
+  for (const Written& w : written) {
+    CAPTURE(w.form);
+    CAPTURE(w.reply);
+    const ParsedReply reply = parse_reply(w.reply, w.form, {.reasoning = false});
+    CHECK(reply.reasoning.empty());
+    CHECK(reply.text.find(w.reasoning) != std::string::npos);
+    CHECK(reply.text.find(w.text) != std::string::npos);
+    CHECK(reply.calls == w.calls);
+    (void)check_cuts(w.form, w.reply, {.reasoning = false}, random);
+  }
+  CHECK(parse_reply("<think>\nA b.\n</think>\n\nText.\n\n", "hermes", {.reasoning = false}).text == "<think>\nA b.\n</think>\n\nText.\n\n");
+  // What the prompt opened is closed by the reply alone.
+  CHECK(parse_reply("A\n</think>\n\nT", "hermes", {.prompt = "<|im_start|>assistant\n<think>\n", .reasoning = false}).text == "A\n</think>\n\nT");
+}
+
 TEST_CASE("a name that no tool has is no call where nothing else says so") {
   const std::string_view tools = R"([{"name":"f"}])";
   CHECK(parse_reply(R"({"name": "f", "parameters": {}})", "llama-3", {.tools = tools}).calls.size() == 1);

@@ -41,6 +41,8 @@ struct ReplyOptions {
   std::string_view tools{};
   /// False where no tools were offered: what looks like a call is text.
   bool calls = true;
+  /// False where thoughts are wanted as text, with the marks around them. Harmony's, which stand in a channel of their own, come without.
+  bool reasoning = true;
   /// What takes more bytes than this is no call, but text.
   std::size_t call_bytes = std::size_t{16} << 20;
 };

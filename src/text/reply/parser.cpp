@@ -9,16 +9,17 @@ namespace bantam::inline v0 {
 
 namespace reply {
 
-Parser::Parser(const ReplyForm& form, const ReplyOptions& options) : form_(form), tools_(options.tools), call_bytes_(options.call_bytes), calls_(options.calls) {
+Parser::Parser(const ReplyForm& form, const ReplyOptions& options) : form_(form), tools_(options.tools), call_bytes_(options.call_bytes), calls_(options.calls), reasoning_(options.reasoning) {
   add_marks();
   const std::string_view prompt = options.prompt.substr(0, options.prompt.find_last_not_of(" \t\r\n") + 1);
-  if (!form.think_begin.empty() && prompt.ends_with(form.think_begin)) {
+  if (reasoning_ && !form.think_begin.empty() && prompt.ends_with(form.think_begin)) {
     mode_ = Mode::reasoning;
     strip_ = true;
   }
   if (form.harmony && prompt.ends_with("<|message|>")) {
     const std::size_t start = prompt.rfind("<|start|>");
-    mode_ = start != prompt.npos && prompt.find("analysis", start) != prompt.npos ? Mode::reasoning : Mode::text;
+    const bool thinks = start != prompt.npos && prompt.find("analysis", start) != prompt.npos;
+    mode_ = reasoning_ && thinks ? Mode::reasoning : Mode::text;
     at_start_ = false;
   }
 }

@@ -84,7 +84,7 @@ class Parser {
   const ReplyForm& form_;
   Tools tools_;
   std::size_t call_bytes_;
-  bool calls_;
+  bool calls_, reasoning_;
   std::vector<Mark> marks_;
   std::array<bool, 256> begins_mark_{};
 

@@ -16,8 +16,8 @@ constexpr std::string_view recipient_mark = " to=", channel_mark = "<|channel|>"
 }  // namespace
 
 void Parser::add_marks() {
-  if (!form_.think_begin.empty()) marks_.push_back({form_.think_begin, Action::think_begin});
-  if (!form_.think_end.empty()) marks_.push_back({form_.think_end, Action::think_end});
+  if (reasoning_ && !form_.think_begin.empty()) marks_.push_back({form_.think_begin, Action::think_begin});
+  if (reasoning_ && !form_.think_end.empty()) marks_.push_back({form_.think_end, Action::think_end});
   for (const Begin& begin : form_.begins) {
     if (calls_) marks_.push_back({begin.mark, Action::begin, begin.step});
   }
@@ -152,7 +152,7 @@ void Parser::apply_header(std::string_view header) {
     mode_ = Mode::call;
     return;
   }
-  mode_ = word_behind(channel_mark) == "analysis" ? Mode::reasoning : Mode::text;
+  mode_ = reasoning_ && word_behind(channel_mark) == "analysis" ? Mode::reasoning : Mode::text;
   emit_markup(std::exchange(raw_, {}));
   strip_ = true;
 }
