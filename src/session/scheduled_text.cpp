@@ -139,7 +139,7 @@ void Scheduler::Text::start_reading(std::unique_ptr<Session> beginning, std::siz
   Session::State& s = *session->state_;
   s.drop_from(common);
   s.forget_reply();
-  stats.reused_tokens = s.sequence.tokens();
+  stats.reused_tokens = stats.read_tokens = s.sequence.tokens();
   s.tokens = tokens();
 }
 
@@ -151,7 +151,7 @@ void Scheduler::Text::take_prompt() {
   std::unique_ptr<Session>& read = job->read[prompt()];
   const bool is_last = static_cast<int>(choice()) + 1 == job->request.count;
   session = is_last ? std::move(read) : std::make_unique<Session>(read->fork());
-  stats.reused_tokens = stats.prompt_tokens;
+  stats.reused_tokens = stats.read_tokens = stats.prompt_tokens;
 }
 
 void Scheduler::Text::start_generating(const Speculation& speculation) {
@@ -209,7 +209,7 @@ std::vector<DrawnToken> Scheduler::Text::take_drawn() {
 }
 
 void Scheduler::Text::tell(TextUpdate update) {
-  if (update.end != TextEnd::running && first_token != SchedulerClock::time_point{})
+  if (first_token != SchedulerClock::time_point{})
     stats.generate_ms = ms_between(first_token, SchedulerClock::now());
   update.text = number;
   try {

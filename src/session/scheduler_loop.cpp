@@ -205,6 +205,7 @@ void Scheduler::Impl::start_reading(Text& text) {
   std::unique_ptr<Session> session = known.session != nullptr ? kept.take(known) : std::make_unique<Session>(engine, fresh);
   session->state_->prepare({.mtp = std::max(options.mtp, text.job->request.generate.speculation.mtp)});
   text.start_reading(std::move(session), known.common);
+  if (text.job->request.tells_reading) text.tell({.stats = text.stats});
 }
 
 }  // namespace bantam::inline v0

@@ -55,7 +55,8 @@ void Scheduler::Impl::step() {
 
 void Scheduler::Impl::go_on_reading(Text& text, std::vector<Text*>& generating) {
   try {
-    if (!text.scored.empty()) text.tell({.prompt = text.scored, .stats = text.stats});
+    text.stats.read_tokens = text.stats.prompt_tokens - text.tokens_left();
+    if (!text.scored.empty() || text.job->request.tells_reading) text.tell({.prompt = text.scored, .stats = text.stats});
     if (text.tokens_left() > 0) return;
     // The next turn of a conversation may begin here again: templates leave out what was thought.
     text.session->state_->sequence.keep_checkpoint();

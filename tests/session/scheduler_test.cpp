@@ -585,6 +585,43 @@ TEST_CASE("passes are told, with the tokens and texts that they had") {
   CHECK(std::ranges::count(passes, 0, &SchedulerPass::prompt_tokens) == 5);
 }
 
+TEST_CASE("how much of a prompt is read is told to who wants to know, and changes nothing of its texts") {
+  Scheduler scheduler(stepping_engine(), {.parallel = 2, .step = 1ms});
+  TextRequest request = text_request(prompt_of_length(1100, 71), 4, 3);
+  request.count = 2;
+  const std::vector<Alone> alone = alone_of(stepping_engine(), request);
+  for (const bool tells : {true, false, true}) {
+    CAPTURE(tells);
+    request.tells_reading = tells;
+    std::mutex mutex;
+    std::vector<TextStats> told;
+    Outcome outcome(2);
+    REQUIRE(scheduler.submit(request, outcome.listener([&](const TextUpdate& update) {
+      const std::lock_guard lock(mutex);
+      if (!update.tokens.empty() || update.end != TextEnd::running) return;
+      CHECK(update.text == 0);
+      CHECK(update.piece.empty());
+      CHECK(update.stats.generated_tokens == 0);
+      told.push_back(update.stats);
+    })));
+    check_same(request, alone, outcome.wait());
+    REQUIRE(scheduler.wait(60s));
+    const std::lock_guard lock(mutex);
+    if (!tells) {
+      CHECK(told.empty());
+      continue;
+    }
+    REQUIRE(told.size() >= 2);
+    CHECK(told.front().read_tokens == told.front().reused_tokens);
+    CHECK(told.back().read_tokens == 1100);
+    for (std::size_t i = 1; i < told.size(); ++i) {
+      CHECK(told[i - 1].read_tokens < told[i].read_tokens);
+      CHECK(told[i].reused_tokens == told[0].reused_tokens);
+      CHECK(told[i].prompt_tokens == 1100);
+    }
+  }
+}
+
 TEST_CASE("fewer places and threads change how long texts take, and nothing of what they are") {
   std::mutex mutex;
   std::int64_t most = 0;

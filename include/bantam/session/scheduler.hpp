@@ -58,6 +58,7 @@ struct TextRequest {
   /// The same of the prompts' tokens, as Session::score() gives their logits; of a prompt with several texts they come with the first. Such a
   /// prompt is read from its beginning, whatever other texts read.
   int prompt_logprobs = -1;
+  bool tells_reading = false;    ///< updates without tokens say when a prompt begins to be read, and what each pass read of it: TextStats::read_tokens
   bool reuse = true;             ///< goes on from what other texts read already; the result is the same
   std::optional<std::vector<ScaledAdapter>> adapters = {};  ///< in the place of SchedulerOptions::adapters
   int place = -1;                ///< the place, from 0 on, that its first text would like; any where that is taken, or for -1
@@ -91,6 +92,7 @@ enum class TextEnd : std::uint8_t {
 struct TextStats {
   std::int64_t prompt_tokens = 0;
   std::int64_t reused_tokens = 0;  ///< of the prompt, read for other texts before
+  std::int64_t read_tokens = 0;    ///< of the prompt, that are there: those, and what was read since
   std::int64_t generated_tokens = 0;
   std::int64_t guessed_tokens = 0;  ///< by speculation
   std::int64_t right_guesses = 0;
