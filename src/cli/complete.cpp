@@ -32,6 +32,7 @@ class Offers {
 
 void add_options(Offers& offers, const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden: another spelling of one that is shown
     for (const std::string& name : option->get_lnames()) offers.add("--" + name, option->get_description());
   }
 }

@@ -117,10 +117,10 @@ std::string verb_of(const CLI::App& app, const std::vector<std::string>& words) 
                            is_path ? "; did you mean run " + printable(first) + "?" : did_you_mean(first, views)));
 }
 
-/// Whether the word after this option of a verb is its value.
-bool takes_value(const CLI::App& verb, const std::string& name) {
+/// Whether the word after this option of a verb is its value; nothing where the verb has no such option.
+std::optional<bool> takes_value(const CLI::App& verb, const std::string& name) {
   const CLI::Option* option = name.starts_with('-') ? verb.get_option_no_throw(name) : nullptr;
-  return option != nullptr && option->get_items_expected_max() > 0;
+  return option == nullptr ? std::nullopt : std::optional(option->get_items_expected_max() > 0);
 }
 
 /// What is left over when all that is known was read.
@@ -172,7 +172,11 @@ int run_program(int argc, char** argv) {
     }
     verb = verb_of(app, words);
     const CLI::App& chosen = verb.empty() ? app : *app.get_subcommand(verb);
-    if (!verb.empty()) words = in_our_words(words, [&](const std::string& name) { return takes_value(chosen, name); });
+    if (!verb.empty()) {
+      OurWords ours = in_our_words(words, [&](const std::string& name) { return takes_value(chosen, name); });
+      if (!ours.ignored.empty()) note(message("bantam: without meaning here: ", with_commas(ours.ignored)));
+      words = std::move(ours.words);
+    }
     try {
       // The parser takes them from the back.
       app.parse(std::vector<std::string>(words.rbegin(), words.rend()));

@@ -8,6 +8,7 @@
 #include "bantam/core/parallel.hpp"
 #include "bantam/io/scratch_file.hpp"
 #include "bantam/kernels/table.hpp"
+#include "bantam/model/residency.hpp"
 #include "other_experts.hpp"
 #include "fit.hpp"
 #include "io/posix.hpp"
@@ -305,7 +306,33 @@ std::vector<std::string> kv_kinds() {
   return kinds;
 }
 
+namespace {
+
+/// What comes nearest to llama.cpp's types of keys and values.
+std::string kv_of_type(std::string_view option, const std::string& type) {
+  constexpr std::pair<std::string_view, std::string_view> kinds[] = {{"f32", "f32"},   {"f16", "f16"},  {"bf16", "f16"}, {"q8_0", "q8"}, {"q5_1", "q8"},
+                                                                     {"q5_0", "q8"}, {"q4_1", "q4"}, {"q4_0", "q4"},  {"iq4_nl", "q4"}};
+  for (const auto& [theirs, ours] : kinds) {
+    if (theirs == type) return std::string(ours);
+  }
+  throw UsageError(message(option, ": expected ", with_commas(kinds, &std::pair<std::string_view, std::string_view>::first), ", found ", printable(type)));
+}
+
+}  // namespace
+
 CLI::Option* add_kv(CLI::App& app, std::string& target) {
+  // Both are kept in one way.
+  const auto keys = std::make_shared<std::string>(), values = std::make_shared<std::string>();
+  for (const auto& [name, type] : {std::pair("--cache-type-k", keys), std::pair("--cache-type-v", values)}) {
+    add_parsed(app, name, "TYPE", "",
+               [&target, keys, values, name = name, type = type](const std::string& text) {
+                 target = kv_of_type(name, text);
+                 *type = text;
+                 if (!keys->empty() && !values->empty() && *keys != *values)
+                   throw UsageError(message("--cache-type-k, --cache-type-v: expected the same type, found ", *keys, " and ", *values));
+               })
+        ->group("");
+  }
   return add_choice(app, "--kv", target, kv_kinds(), "how keys and values are kept");
 }
 

@@ -4,6 +4,7 @@
 #include "generation.hpp"
 #include "input.hpp"
 #include "memory_bound.hpp"
+#include "sampling_options.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
 
@@ -12,26 +13,13 @@ namespace bantam::cli {
 namespace {
 
 /// What the parser reads before it becomes GenerateOptions.
-struct SamplingArguments {
+struct GenerateArguments {
+  SamplingOptions sampling;
   std::int64_t max_tokens = 256;
-  std::int64_t top_k = 40;
-  std::int64_t repeat_last_n = 64;
   std::int64_t lookup = 0, mtp = 0;
-  std::int64_t dry_allowed_length = 2;
-  std::int64_t dry_penalty_last_n = -1;
-  std::int64_t mirostat = 0;
   std::string seed;
-  std::vector<std::string> logit_bias;
-  std::vector<std::string> dry_breakers;
   std::string grammar, grammar_file, json_schema, json_schema_file;
 };
-
-std::pair<TokenId, float> parse_bias(const std::string& text) {
-  const auto equals = text.find('=');
-  if (equals == std::string::npos) throw UsageError(message("--logit-bias: expected ID=BIAS, found ", printable(text)));
-  const auto id = parse_integer("--logit-bias", text.substr(0, equals), {0, std::numeric_limits<TokenId>::max()});
-  return {static_cast<TokenId>(id), static_cast<float>(parse_number("--logit-bias", text.substr(equals + 1)))};
-}
 
 /// The text itself, or what is in the file that it names.
 std::string text_or_file(const std::string& given, bool is_text) { return is_text ? given : read_input(given); }
@@ -45,7 +33,7 @@ bool looks_like_json(const std::string& text) {
 bool looks_like_gbnf(const std::string& text) { return text.find("::=") != std::string::npos || text.find_first_of("\n\"") != std::string::npos; }
 
 /// The grammar that was asked for; what is wrong with it shows before the model is loaded.
-std::optional<Grammar> grammar_of(const SamplingArguments& a) {
+std::optional<Grammar> grammar_of(const GenerateArguments& a) {
   const int given = !a.grammar.empty() + !a.grammar_file.empty() + !a.json_schema.empty() + !a.json_schema_file.empty();
   if (given == 0) return std::nullopt;
   if (given > 1) throw UsageError("expected one of --grammar, --grammar-file, --json-schema and --json-schema-file, found several");
@@ -53,16 +41,6 @@ std::optional<Grammar> grammar_of(const SamplingArguments& a) {
   if (!a.json_schema.empty()) return Grammar::from_json_schema(text_or_file(a.json_schema, looks_like_json(a.json_schema)));
   const std::string text = read_input(a.grammar_file.empty() ? a.json_schema_file : a.grammar_file);
   return a.grammar_file.empty() ? Grammar::from_json_schema(text) : Grammar::from_gbnf(text);
-}
-
-void check(const Sampling& sampling) {
-  Sampling plain = sampling;
-  plain.logit_bias.clear();  // its ids depend on the model
-  try {
-    const Sampler sampler(plain, 1);
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
 }
 
 /// Somebody sits there, and nothing was said of what to write.
@@ -81,30 +59,20 @@ void check_several(const RunOptions& o) {
   if (o.beams > 0 && o.generate.max_tokens < 1) throw UsageError(message("-n: expected 1 or more tokens with --beams, found ", o.generate.max_tokens));
 }
 
-void finish_options(RunOptions& o, const SamplingArguments& arguments) {
+void finish_options(RunOptions& o, const GenerateArguments& arguments) {
   o.chat = opens_chat(o);
   GenerateOptions& generate = o.generate;
   // A chat's replies end where the model ends them.
   generate.max_tokens = o.chat && !o.max_tokens_given ? -1 : arguments.max_tokens;
-  generate.sampling.top_k = static_cast<int>(arguments.top_k);
-  generate.sampling.repeat_last_n = static_cast<int>(arguments.repeat_last_n);
-  generate.sampling.dry_allowed_length = static_cast<int>(arguments.dry_allowed_length);
-  generate.sampling.dry_penalty_last_n = static_cast<int>(arguments.dry_penalty_last_n);
-  if (!arguments.dry_breakers.empty()) {
-    generate.sampling.dry_sequence_breakers = arguments.dry_breakers;
-    std::erase(generate.sampling.dry_sequence_breakers, "none");
-  }
-  generate.sampling.mirostat = static_cast<Mirostat>(arguments.mirostat);
+  generate.sampling = sampling_of(arguments.sampling);
   generate.speculation.lookup = static_cast<int>(arguments.lookup);
   generate.speculation.mtp = static_cast<int>(arguments.mtp);
-  for (const std::string& bias : arguments.logit_bias) generate.sampling.logit_bias.push_back(parse_bias(bias));
   if (arguments.seed.empty()) {
     // 32 bits: short enough to type again.
     generate.sampling.seed = std::random_device()();
   } else {
     generate.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", arguments.seed, {}));
   }
-  check(generate.sampling);
   o.grammar = grammar_of(arguments);
   for (const std::string& stop : generate.stop) {
     if (stop.empty()) throw UsageError("--stop: expected a text of at least one character, found an empty one");
@@ -184,36 +152,10 @@ int run(RunOptions o) {
   return o.chat ? open_chat(with_draft, session) : generate(with_draft, session, prompt);
 }
 
-void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
-  Sampling& s = o.generate.sampling;
-  add_number(verb, "--temperature", s.temperature, "0 takes the most probable token (greedy)");
-  add_integer(verb, "--top-k", arguments.top_k, {0, std::numeric_limits<std::int32_t>::max()},
-              "keep the k most probable tokens; 0: all");
-  add_number(verb, "--top-p", s.top_p, "keep the fewest tokens that hold this probability; 1: all");
-  add_number(verb, "--min-p", s.min_p, "drop tokens below this share of the best one's probability; 0: none");
-  add_number(verb, "--typical", s.typical_p, "locally typical sampling; 1: off");
-  add_number(verb, "--repeat-penalty", s.repeat_penalty, "divides the logits of repeated tokens; 1: off");
-  add_number(verb, "--frequency-penalty", s.frequency_penalty, "taken from a logit for each repetition; 0: off");
-  add_number(verb, "--presence-penalty", s.presence_penalty, "taken from the logits of tokens seen; 0: off");
-  add_integer(verb, "--repeat-last-n", arguments.repeat_last_n, {-1, std::numeric_limits<std::int32_t>::max()},
-              "tokens that the penalties look back; 0: none, -1: all");
-  add_number(verb, "--dry-multiplier", s.dry_multiplier, "DRY: lowers what goes on with a repetition; 0: off");
-  add_number(verb, "--dry-base", s.dry_base, "DRY: by this to the power of what it is longer than allowed");
-  add_integer(verb, "--dry-allowed-length", arguments.dry_allowed_length, {1, std::numeric_limits<std::int32_t>::max()}, "DRY: tokens that may be repeated");
-  add_integer(verb, "--dry-penalty-last-n", arguments.dry_penalty_last_n, {-1, std::numeric_limits<std::int32_t>::max()}, "DRY: tokens that it looks back; 0: none, -1: all");
-  add_texts(verb, "--dry-sequence-breaker", arguments.dry_breakers, "TEXT", "DRY: repetitions end at tokens with this text, in place of line ends, :, \" and *; none: at no token; may be repeated");
-  add_number(verb, "--top-nsigma", s.top_n_sigma, "keep logits this many standard deviations below the highest; 0: all");
-  add_number(verb, "--xtc-probability", s.xtc_probability, "XTC: how often the most probable tokens are left out; 0: off");
-  add_number(verb, "--xtc-threshold", s.xtc_threshold, "XTC: of tokens of this probability and more the least stays");
-  add_number(verb, "--dynatemp-range", s.dynatemp_range, "the temperature goes by entropy, so far up and down; 0: off");
-  add_number(verb, "--dynatemp-exp", s.dynatemp_exponent, "exponent of the share of entropy in that");
-  add_integer(verb, "--mirostat", arguments.mirostat, {0, 2}, "1 or 2: Mirostat in place of the stages that leave tokens out; 0: off");
-  add_number(verb, "--mirostat-ent", s.mirostat_tau, "Mirostat's target: surprise of a token, in bits");
-  add_number(verb, "--mirostat-lr", s.mirostat_eta, "Mirostat's learning rate");
+void add_generating(CLI::App& verb, RunOptions& o, GenerateArguments& arguments) {
+  add_sampling(verb, arguments.sampling);
   add_text(verb, "--seed", arguments.seed, "N", "of the random numbers; printed after the run [random]");
   add_texts(verb, "--stop", o.generate.stop, "TEXT", "end before this text; may be repeated");
-  add_texts(verb, "--logit-bias", arguments.logit_bias, "ID=BIAS",
-            "added to the logit of a token, -inf forbids it; may be repeated");
   add_integer(verb, "--lookup", arguments.lookup, {0, 16},
               "guess up to this many tokens at once from the text so far: faster where it repeats, never other text; 0: off");
   add_integer(verb, "--mtp", arguments.mtp, {0, 16},
@@ -235,7 +177,7 @@ void add_sampling(CLI::App& verb, RunOptions& o, SamplingArguments& arguments) {
 void add_run(CLI::App& app, Action& action) {
   CLI::App& verb = add_verb(app, "run", "generate text from a prompt, or chat");
   const auto o = std::make_shared<RunOptions>();
-  const auto arguments = std::make_shared<SamplingArguments>();
+  const auto arguments = std::make_shared<GenerateArguments>();
   add_argument(verb, "MODEL", o->model, "Hugging Face folder, .gguf or .bantam file");
   CLI::Option* prompt =
       add_text(verb, "-p,--prompt", o->prompt, "TEXT", "the prompt; BOS is added as the tokenizer says");
@@ -244,7 +186,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::Option* max_tokens =
       add_integer(verb, "-n,--max-tokens", arguments->max_tokens, {-1, std::numeric_limits<std::int64_t>::max()},
                   "most tokens to generate; -1: until the model ends");
-  add_sampling(verb, *o, *arguments);
+  add_generating(verb, *o, *arguments);
   add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31},
               "most tokens to hold; 0: what the model was made for, with --memory 8192 of them at most");
   add_kv(verb, o->kv);

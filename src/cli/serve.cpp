@@ -10,6 +10,7 @@
 #include "memory_bound.hpp"
 #include "output.hpp"
 #include "planned.hpp"
+#include "sampling_options.hpp"
 #include "server/server.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
@@ -39,13 +40,16 @@ struct ServeOptions {
   std::string api_key_file;
   std::int64_t max_tokens = -1;
   std::int64_t max_wait = 60, max_time = 0, drain = 30;
-  Sampling sampling;
-  std::int64_t top_k = 40;
+  SamplingOptions sampling;
   std::string seed;
+  bool ignore_eos = false, cache_prompt = false, no_cache_prompt = false;
+  std::string reasoning = "auto", reasoning_format = "auto", template_kwargs;
+  std::int64_t reasoning_budget = -1;
   std::string chat_template, chat_template_file;
   std::string slot_folder;
   std::string key_file, certificate_file;
   bool no_page = false;
+  bool no_slots = false, any_name = false;
   bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
   std::string cache_file;
   std::int64_t rate_requests = 0, rate_tokens = 0, wrong_keys = 0;
@@ -83,11 +87,6 @@ void check_options(const ServeOptions& o) {
   if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
   if (o.models.empty() && o.models_folder.empty()) throw UsageError("MODEL: expected a model, or --models-dir, found none");
   at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
-  try {
-    const Sampler sampler(o.sampling, 1);
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
 }
 
 #ifdef BANTAM_HAS_SERVER
@@ -115,6 +114,17 @@ void read_keys(ServeOptions& o) {
   if (o.api_keys.empty()) fail(Errc::invalid_argument, printable(o.api_key_file, 4096), ": expected a key on a line, found none");
 }
 
+server::ChatOptions chat_of(const ServeOptions& o) {
+  server::ChatOptions chat{.reasoning_apart = o.reasoning_format != "none", .thinking_budget = o.reasoning_budget};
+  if (!o.template_kwargs.empty()) {
+    chat.template_kwargs = Json::parse_or_null(o.template_kwargs);
+    if (!chat.template_kwargs.is_object()) throw UsageError(message("--chat-template-kwargs: expected a JSON object, found ", printable(o.template_kwargs)));
+  }
+  // No thoughts are none that take no time, too.
+  if (o.reasoning != "auto" || o.reasoning_budget == 0) chat.template_kwargs["enable_thinking"] = o.reasoning == "on" && o.reasoning_budget != 0;
+  return chat;
+}
+
 server::FrontOptions front_of(const ServeOptions& o) {
   return {.rates = {.requests = o.rate_requests, .tokens = o.rate_tokens},
           .wrong_keys = o.wrong_keys,
@@ -132,21 +142,15 @@ server::FrontOptions front_of(const ServeOptions& o) {
           .trace_file = o.trace};
 }
 
-/// The models of a folder: files, and folders that are models or hold one. Of a file in parts the first, which leads to the others.
+/// The models of a folder: files, and folders that are models or hold one.
 std::vector<std::string> models_in(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::filesystem::path& path = entry->path();
-    const std::string name = path.filename().string(), ending = path.extension().string();
-    const bool is_file = ending == ".gguf" || ending == ".bantam";
-    const std::size_t part = name.rfind("-of-");
-    const bool is_later_part = is_file && part != std::string::npos && part >= 6 && name[part - 6] == '-' && name.substr(part - 5, 5) != "00001";
-    // What sees or hears is part of another model.
-    if (name.starts_with('.') || name.starts_with("mmproj") || is_later_part) continue;
     std::error_code no_entry;
-    const bool is_folder = entry->is_directory(no_entry);
-    if (!is_folder && !is_file) continue;
+    const bool is_folder = entry->is_directory(no_entry) && !path.filename().string().starts_with('.');
+    if (!is_folder && !is_model_file(path)) continue;
     try {
       found.push_back(is_folder ? find_model(path).string() : path.string());
     } catch (const Error&) {
@@ -281,18 +285,22 @@ server::SteeringOptions steering_of(const ServeOptions& o, std::span<const serve
 }
 
 int serve(ServeOptions o) {
-  o.sampling.top_k = static_cast<int>(o.top_k);
-  if (!o.seed.empty()) o.sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", o.seed, {-1}));
+  Sampling sampling = sampling_of(o.sampling);
+  if (!o.seed.empty()) sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", o.seed, {-1}));
   check_options(o);
   read_keys(o);
   apply(o.common);
   const bool has_choice = o.models.size() > 1 || !o.models_folder.empty();
   if (has_choice && (!o.draft.empty() || o.mtp > 0)) throw UsageError("--draft, --mtp: expected one model with them, found several");
+  if (has_choice && o.any_name) throw UsageError("--any-name: expected one model with it, found several");
   const server::ModelOptions each{.chat_template = o.chat_template_file.empty() ? o.chat_template : read_input(o.chat_template_file),
                                   .threads = static_cast<int>(o.common.threads),
                                   .scheduler = {.parallel = static_cast<int>(o.parallel), .queue = static_cast<int>(o.queue), .kv = o.kv},
-                                  .sampling = o.sampling,
+                                  .sampling = sampling,
                                   .has_seed = !o.seed.empty() && o.seed != "-1",
+                                  .ignore_end = o.ignore_eos,
+                                  .reuse = !o.no_cache_prompt,
+                                  .chat = chat_of(o),
                                   .slot_folder = o.slot_folder,
                                   .max_tokens = o.max_tokens,
                                   .most_waiting = std::chrono::seconds(o.max_wait),
@@ -303,6 +311,8 @@ int serve(ServeOptions o) {
                          .grpc_port = static_cast<int>(o.grpc_port),
                          .api_keys = o.api_keys,
                          .has_page = !o.no_page,
+                         .has_slots = !o.no_slots,
+                         .any_name = o.any_name,
                          .drain_time = std::chrono::seconds(o.drain),
                          .front = front_of(o),
                          .steering = steering_of(o, models),
@@ -351,6 +361,7 @@ void add_serve(CLI::App& app, Action& action) {
   add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
   add_integer(verb, "--grpc-port", o->grpc_port, {-1, 65535}, "the same over gRPC, at the same address; -1: not");
   add_text(verb, "--alias", o->alias, "NAME", "what clients call the model, the first of several [its file's name]");
+  add_flag(verb, "--any-name", o->any_name, "of one model, whatever name requests say; else others than its own get 404");
   add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
   add_integer(verb, "--queue", o->queue, {-1, 1 << 20},
               "requests that may wait beside those; others get 429; -1: four for each of --parallel");
@@ -362,17 +373,19 @@ void add_serve(CLI::App& app, Action& action) {
   add_text(verb, "--draft", o->draft, "MODEL", "the same by a smaller model of the same vocabulary");
   add_texts(verb, "--api-key", o->api_keys, "KEY", "clients must name it, or another of them; may be repeated");
   add_text(verb, "--api-key-file", o->api_key_file, "FILE", "the same, a key a line");
-  add_integer(verb, "-n,--max-tokens", o->max_tokens, {-1, most_int},
-              "most tokens of requests that do not say it; -1: until the model ends");
   add_integer(verb, "--max-wait", o->max_wait, {0, most_int}, "seconds that a request may wait for its turn; 0: as long as it likes");
   add_integer(verb, "--max-time", o->max_time, {0, most_int}, "seconds that a request may take in all; 0: as long as it likes");
   add_integer(verb, "--drain", o->drain, {0, most_int}, "seconds that requests have to end when a signal ends the server");
-  add_number(verb, "--temperature", o->sampling.temperature, "of requests that do not say it, as all below; 0: greedy");
-  add_integer(verb, "--top-k", o->top_k, {0, most_int}, "keep the k most probable tokens; 0: all");
-  add_number(verb, "--top-p", o->sampling.top_p, "keep the fewest tokens that hold this probability; 1: all");
-  add_number(verb, "--min-p", o->sampling.min_p, "drop tokens below this share of the best one's probability; 0: none");
-  add_number(verb, "--repeat-penalty", o->sampling.repeat_penalty, "divides the logits of repeated tokens; 1: off");
+  add_integer(verb, "-n,--max-tokens", o->max_tokens, {-1, most_int},
+              "most tokens of requests that do not say it, as all down to --chat-template-kwargs; -1: until the model ends");
+  add_sampling(verb, o->sampling);
   add_text(verb, "--seed", o->seed, "N", "of the random numbers; -1: another for each request [-1]");
+  add_flag(verb, "--ignore-eos", o->ignore_eos, "go on after the model's end token");
+  add_flag(verb, "--no-cache-prompt", o->no_cache_prompt, "read every prompt whole");
+  add_choice(verb, "--reasoning", o->reasoning, {"auto", "on", "off"}, "whether models that can think first do: enable_thinking, for templates that read it");
+  add_integer(verb, "--reasoning-budget", o->reasoning_budget, {-1, most_int}, "most tokens of thoughts, then their end is written; 0: none; -1: as many as the model likes");
+  add_choice(verb, "--reasoning-format", o->reasoning_format, {"auto", "deepseek", "none"}, "none: thoughts are part of the text, with their marks; else they come beside it");
+  add_text(verb, "--chat-template-kwargs", o->template_kwargs, "JSON", "an object of what templates read besides messages and tools");
   add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
   add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
   add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
@@ -405,6 +418,8 @@ void add_serve(CLI::App& app, Action& action) {
   add_flag(verb, "--no-webui", o->no_page, "without the page at /");
   add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
   add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
+  add_flag(verb, "--no-slots", o->no_slots, "without GET /slots");
+  add_flag(verb, "--cache-prompt", o->cache_prompt, "nothing: prompts go on from what was kept");
   add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");
   add_text(verb, "--cache-file", o->cache_file, "PATH", "where what is kept of texts waits for the next start; of several models in PATH.NAME");
   add_flag(verb, "--embeddings", o->embeddings, "nothing: /v1/embeddings is always there");

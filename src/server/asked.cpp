@@ -43,6 +43,21 @@ void read_logit_bias(const App& app, const Fields& fields, Sampling& sampling) {
   }
 }
 
+/// The steps of sampling in their order, by llama.cpp's names.
+void read_stages(const Fields& fields, Sampling& s) {
+  if (fields.find("samplers") == nullptr) return;
+  s.order.clear();
+  for (const std::string& name : fields.texts("samplers")) {
+    try {
+      const SamplerStage stage = find_stage(name);
+      if (std::ranges::find(s.order, stage) != s.order.end()) fail(Errc::invalid_argument, "expected each once, found ", printable(name), " twice");
+      s.order.push_back(stage);
+    } catch (const Error& error) {
+      throw bad_request(message("samplers: ", error.what()), "samplers");
+    }
+  }
+}
+
 void read_sampling(const App& app, const Fields& fields, Sampling& s) {
   const auto set = [&](float& target, std::string_view name, double least, double most) {
     if (const auto value = fields.number(name, least, most)) target = static_cast<float>(*value);
@@ -81,6 +96,7 @@ void read_sampling(const App& app, const Fields& fields, Sampling& s) {
   } else if (!app.options.has_seed) {
     s.seed = std::random_device()();
   }
+  read_stages(fields, s);
   read_logit_bias(app, fields, s);
 }
 
@@ -193,13 +209,13 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
 
 Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   fields.not_yet({"bad_words", "allowed_token_ids", "use_beam_search", "truncate_prompt_tokens",
-                  "include_stop_str_in_output", "suffix", "image_data", "samplers", "logits_processors"});
+                  "include_stop_str_in_output", "suffix", "image_data", "logits_processors"});
   Asked asked;
   GenerateOptions& g = asked.texts.generate;
   g.sampling = app.options.sampling;
   read_sampling(app, fields, g.sampling);
   g.stop = read_stop(fields);
-  g.ignore_end = fields.flag("ignore_eos", false);
+  g.ignore_end = fields.flag("ignore_eos", app.options.ignore_end);
   g.end_tokens = read_end_tokens(app, fields);
   g.min_tokens = fields.integer("min_tokens", 0, most_int).value_or(0);
   g.max_tokens = app.options.max_tokens >= 0 ? app.options.max_tokens : max_tokens;
@@ -211,7 +227,7 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   const auto best_of = fields.integer("best_of", 1, most_texts);
   if (best_of && *best_of != asked.texts.count)
     throw bad_request(message("best_of: expected n (", asked.texts.count, ") or nothing: not yet"), "best_of");
-  asked.texts.reuse = fields.flag("cache_prompt", true);
+  asked.texts.reuse = fields.flag("cache_prompt", app.options.reuse);
   asked.texts.place = static_cast<int>(fields.integer("id_slot", -1, app.options.scheduler.parallel - 1).value_or(-1));
   const Json* scales = fields.find("lora");
   asked.texts.adapters = scales == nullptr ? app.adapters.now() : app.adapters.with(*scales, "lora");
@@ -220,6 +236,8 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   asked.texts.most_waiting = app.options.most_waiting;
   asked.texts.most_time = app.options.most_time;
   asked.stream = fields.flag("stream", false);
+  asked.timings = fields.flag("timings_per_token", false);
+  asked.texts.tells_reading = fields.flag("return_progress", false) && asked.stream;
   asked.token_ids = fields.flag("return_token_ids", false);
   if (const Json* options = fields.object("stream_options")) {
     if (!asked.stream) throw bad_request("stream_options: expected \"stream\": true with it", "stream_options");
@@ -243,7 +261,8 @@ void read_prompt_logprobs(const Fields& fields, Asked& asked) {
 // Log probabilities beside biases of a client's choice give a model's last matrix away (Carlini et al., arXiv:2403.06634).
 void check_logprobs(const App& app, const Asked& asked) {
   const int most = app.common.front.options().most_logprobs;
-  const bool is_biased = !asked.texts.generate.sampling.logit_bias.empty();
+  // Beside the server's own.
+  const bool is_biased = asked.texts.generate.sampling.logit_bias.size() > app.options.sampling.logit_bias.size();
   if (most < 0 && asked.logprobs) throw bad_request("logprobs: expected none, which this server does not give", "logprobs");
   if (most < 0 && asked.prompt_logprobs >= 0) throw bad_request("prompt_logprobs: expected none, which this server does not give", "prompt_logprobs");
   if (most < 0 && is_biased) throw bad_request("logit_bias: expected none, which this server does not take", "logit_bias");
@@ -263,7 +282,7 @@ void check_room(const App& app, const TextRequest& request) {
     if (std::ssize(prompt) + (request.generate.max_tokens == 0 ? 0 : 1) <= context) continue;
     ApiError error(
         400, "exceed_context_size_error",
-        message("the request has ", prompt.size(), " tokens, the context has room for ", context, " with the answer"),
+        message("the request has ", prompt.size(), " tokens, which exceeds the available context size: ", context, " tokens with the answer"),
         "prompt", "context_length_exceeded");
     error.more = {{"n_prompt_tokens", prompt.size()}, {"n_ctx", context}};
     throw error;

@@ -152,6 +152,9 @@ std::string chat_prompt_of(const App& app, const Json& body, bool with_tools) {
   check_messages(*messages);
   Json context = Json::object();
   if (const Json* more = fields.object("chat_template_kwargs")) context = *more;
+  for (const auto& [name, value] : app.options.chat.template_kwargs.items()) {
+    if (!context.contains(name)) context[name] = value;
+  }
   context["messages"] = *messages;
   // Templates but for gpt-oss's know no developers.
   const bool knows_developers = app.template_source.find("developer") != std::string::npos;
@@ -199,10 +202,12 @@ ChatAsked read_chat(App& app, const Json& body) {
   const Fields fields(body);
   app.check_model(fields);
   fields.not_yet({"audio", "modalities", "echo", "chat_template", "web_search_options"});
-  if (const auto format = fields.text("reasoning_format"); format && *format != "auto" && *format != "deepseek") {
-    throw bad_request(message("reasoning_format: expected auto or deepseek, found ", printable(*format)), "reasoning_format");
+  ChatAsked chat{.asked = read_asked(app, fields, -1), .tools = read_tools(fields), .prompt = {}, .reasoning_apart = app.options.chat.reasoning_apart};
+  if (const auto format = fields.text("reasoning_format")) {
+    if (*format != "auto" && *format != "deepseek" && *format != "none")
+      throw bad_request(message("reasoning_format: expected auto, deepseek or none, found ", printable(*format)), "reasoning_format");
+    chat.reasoning_apart = *format != "none";
   }
-  ChatAsked chat{.asked = read_asked(app, fields, -1), .tools = read_tools(fields), .prompt = {}};
   GenerateOptions& generate = chat.asked.texts.generate;
   chat.asked.logprobs = fields.flag("logprobs", false);
   constexpr std::int64_t most_logprobs = 20;
@@ -217,8 +222,8 @@ ChatAsked read_chat(App& app, const Json& body) {
   if (!chat.is_plain) generate.spell = app.reply_marks;
   chat.prompt = chat_prompt_of(app, body, chat.tools.use != ToolUse::none);
   chat.asked.texts.prompts = {chat.asked.texts.reuse ? app.replays.tokens_of(chat.prompt, tools_text(chat.tools)) : chat_tokens(app, chat.prompt)};
-  const auto budget = fields.integer("thinking_budget_tokens", -1);
-  if (budget && *budget >= 0 && !generate.grammar) generate.process = thinking_budget(app.tokenizer(), app.reply_form, chat.prompt, *budget);
+  const std::int64_t budget = fields.integer("thinking_budget_tokens", -1).value_or(app.options.chat.thinking_budget);
+  if (budget >= 0 && !generate.grammar) generate.process = thinking_budget(app.tokenizer(), app.reply_form, chat.prompt, budget);
   return chat;
 }
 

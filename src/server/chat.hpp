@@ -29,6 +29,7 @@ struct ChatAsked {
   ToolChoice tools;
   std::string prompt;     ///< the conversation as the template writes it
   bool is_plain = false;  ///< JSON comes and nothing else: no marks
+  bool reasoning_apart = true;  ///< ChatOptions::reasoning_apart
 };
 
 /// Reads a request in the shape of OpenAI's chats.

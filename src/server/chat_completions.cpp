@@ -70,12 +70,12 @@ class CompletionChat final : public ChatWriting {
       one["logprobs"] = std::move(logprobs);
     }
     if (asked().token_ids) one["token_ids"] = ids_of(std::exchange(reply.tokens, {}));
-    const bool ends = !reason.is_null();
+    const bool ends = !reason.is_null(), begins = one["delta"].contains("role");
     one["finish_reason"] = std::move(reason);
     Json json = frame("chat.completion.chunk");
     json["choices"] = Json::array({std::move(one)});
     if (asked().include_usage) json["usage"] = nullptr;
-    if (ends) json["timings"] = timings(reply.stats);
+    if (ends || (asked().timings && !begins)) json["timings"] = timings(reply.stats);
     if (asked().prompt_logprobs >= 0 && ends && text == 0) json["prompt_logprobs"] = prompt_logprobs_of(scored());
     if (asked().token_ids && !std::exchange(told_prompt_, true)) json["prompt_token_ids"] = ids_of(asked().texts.prompts.front());
     event(json);
@@ -83,6 +83,12 @@ class CompletionChat final : public ChatWriting {
 
   [[nodiscard]] Json frame(std::string_view object) const {
     return {{"id", id_}, {"object", object}, {"created", created_}, {"model", name_}, {"system_fingerprint", "bantam"}};
+  }
+
+  [[nodiscard]] Json bare_event(std::size_t) override {
+    Json json = frame("chat.completion.chunk");
+    json["choices"] = Json::array();
+    return json;
   }
 
   void end_stream() override { done_in(frame("chat.completion.chunk")); }

@@ -43,7 +43,8 @@ ChatWriting::ChatWriting(App& app, std::shared_ptr<Exchange> exchange, ChatAsked
   const std::string_view form = forced ? "llama-3" : chat.is_plain ? "text" : this->app().reply_form;
   const ReplyOptions options{.prompt = chat.is_plain ? std::string_view() : std::string_view(prompt_),
                              .tools = tools,
-                             .calls = forced || (tools_.use == ToolUse::free && !chat.is_plain)};
+                             .calls = forced || (tools_.use == ToolUse::free && !chat.is_plain),
+                             .reasoning = chat.reasoning_apart};
   for (int i = 0; i < asked().texts.count; ++i) open_.push_back({.parser = ReplyParser(form, options)});
   replies_.resize(open_.size());
 }

@@ -115,13 +115,19 @@ class CompletionWriting final : public Writing {
     Json json = frame();
     json["choices"] = Json::array({choice_of(update.text)});
     if (asked().include_usage) json["usage"] = nullptr;
-    if (w.end != TextEnd::running) json["timings"] = timings(w.stats);
+    if (w.end != TextEnd::running || asked().timings) json["timings"] = timings(w.stats);
     event(json);
     for (const DrawnToken& token : w.tokens) w.length += bytes_of(token.id).size();
     w.text.clear();
     w.tokens.clear();
     w.is_told = true;
     if (!echoes_.empty()) echoes_[update.text] = false;
+  }
+
+  [[nodiscard]] Json bare_event(std::size_t) override {
+    Json json = frame();
+    json["choices"] = Json::array();
+    return json;
   }
 
   void end_stream() override { done_in(frame()); }

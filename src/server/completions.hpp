@@ -36,6 +36,7 @@ struct Written {
 struct NativeAsked {
   Asked asked;
   bool several = false;  ///< the answer is a list
+  std::vector<std::string> fields = {};  ///< of the answer, that are wanted; none: all
 };
 
 /// Reads it, but for the prompts.

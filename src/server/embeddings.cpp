@@ -108,14 +108,17 @@ void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.check_model(fields);
   const std::optional<std::string> query = fields.text("query");
   if (!query) throw bad_request("query: expected a text, found none", "query");
-  const Json* given = fields.array("documents");
+  // Hugging Face's server (TEI) calls them texts, and answers with a list.
+  const bool as_tei = fields.find("documents") == nullptr && fields.find("texts") != nullptr;
+  const std::string_view name = as_tei ? "texts" : "documents";
+  const Json* given = fields.array(name);
   if (given == nullptr || given->size() == 0 || given->size() > most_texts) {
-    throw bad_request(message("documents: expected 1 to ", most_texts, " texts, found ", given == nullptr ? 0 : given->size()), "documents");
+    throw bad_request(message(name, ": expected 1 to ", most_texts, " texts, found ", given == nullptr ? 0 : given->size()), std::string(name));
   }
   std::vector<std::string> documents;
   for (const Json& one : *given) {
     const Json* text = one.is_object() ? one.find("text") : &one;  // Cohere's documents are objects
-    if (text == nullptr || !text->is_string()) refuse("documents", "texts", one);
+    if (text == nullptr || !text->is_string()) refuse(name, "texts", one);
     documents.emplace_back(text->string());
   }
   const auto most = fields.integer("top_n", 1).value_or(std::ssize(documents));
@@ -125,10 +128,12 @@ void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {
   for (const std::int64_t i : best_first(scores)) {
     if (static_cast<std::int64_t>(results.size()) == most) break;
     const auto at = static_cast<std::size_t>(i);
-    Json one = {{"index", i}, {"relevance_score", static_cast<double>(scores[at])}};
-    if (fields.flag("return_documents", false)) one["document"] = Json{{"text", documents[at]}};
+    Json one = {{"index", i}, {as_tei ? "score" : "relevance_score", static_cast<double>(scores[at])}};
+    if (as_tei && fields.flag("return_text", false)) one["text"] = documents[at];
+    if (!as_tei && fields.flag("return_documents", false)) one["document"] = Json{{"text", documents[at]}};
     results.push_back(std::move(one));
   }
+  if (as_tei) return app.answer(*exchange, results);
   app.answer(*exchange, Json{{"object", "list"}, {"model", app.options.name}, {"results", std::move(results)}, {"usage", reading.usage()}});
 }
 

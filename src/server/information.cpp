@@ -78,15 +78,37 @@ void apply_template(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.answer(*exchange, Json{{"prompt", chat_prompt_of(app, body, true)}});
 }
 
+Json settings_json(const GenerateOptions& g, std::int64_t context) {
+  const Sampling& s = g.sampling;
+  Json stop = Json::array();
+  for (const std::string& text : g.stop) stop.push_back(text);
+  return {{"n_ctx", context},
+          {"n_predict", g.max_tokens},
+          {"max_tokens", g.max_tokens},
+          {"seed", s.seed},
+          {"temperature", static_cast<double>(s.temperature)},
+          {"top_k", s.top_k},
+          {"top_p", static_cast<double>(s.top_p)},
+          {"min_p", static_cast<double>(s.min_p)},
+          {"typical_p", static_cast<double>(s.typical_p)},
+          {"repeat_penalty", static_cast<double>(s.repeat_penalty)},
+          {"repeat_last_n", s.repeat_last_n},
+          {"presence_penalty", static_cast<double>(s.presence_penalty)},
+          {"frequency_penalty", static_cast<double>(s.frequency_penalty)},
+          {"ignore_eos", g.ignore_end},
+          {"stop", std::move(stop)}};
+}
+
 void props(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Tokenizer& tokenizer = app.tokenizer();
   const auto spelled = [&](TokenId id) { return Json(id >= 0 ? tokenizer.piece(id) : std::string_view()); };
-  const Sampling& s = app.options.sampling;
-  Json params = {{"temperature", static_cast<double>(s.temperature)},
-                 {"top_k", s.top_k},
-                 {"top_p", static_cast<double>(s.top_p)},
-                 {"min_p", static_cast<double>(s.min_p)},
-                 {"n_predict", app.options.max_tokens}};
+  GenerateOptions usual;
+  usual.sampling = app.options.sampling;
+  usual.max_tokens = app.options.max_tokens;
+  usual.ignore_end = app.options.ignore_end;
+  Json params = settings_json(usual, app.scheduler.context());
+  // Another one for each request.
+  if (!app.options.has_seed) params["seed"] = std::numeric_limits<std::uint32_t>::max();
   Json settings = {{"n_ctx", app.scheduler.context()}, {"params", std::move(params)}};
   Json modalities = {{"vision", false}, {"audio", false}};
   Json json = {{"default_generation_settings", std::move(settings)},
@@ -103,6 +125,7 @@ void props(App& app, const std::shared_ptr<Exchange>& exchange) {
 }
 
 void slots(App& app, const std::shared_ptr<Exchange>& exchange) {
+  if (!app.common.options.has_slots) throw ApiError(501, "not_supported_error", "slots: this server was started with --no-slots");
   const SchedulerStats stats = app.scheduler.stats();
   Json list = Json::array();
   for (int i = 0; i < stats.parallel; ++i) list.push_back({{"id", i}, {"n_ctx", stats.context}, {"is_processing", i < stats.running}});

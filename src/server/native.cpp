@@ -10,10 +10,11 @@ namespace {
 /// llama.cpp's own shape.
 class NativeWriting final : public Writing {
  public:
-  NativeWriting(App& app, std::shared_ptr<Exchange> exchange, Asked asked, bool several)
-      : Writing(app, std::move(exchange), std::move(asked)),
-        texts_(this->asked().texts.prompts.size() * static_cast<std::size_t>(this->asked().texts.count)),
-        several_(several || texts_.size() > 1) {}
+  NativeWriting(App& app, std::shared_ptr<Exchange> exchange, NativeAsked native)
+      : Writing(app, std::move(exchange), std::move(native.asked)),
+        texts_(asked().texts.prompts.size() * static_cast<std::size_t>(asked().texts.count)),
+        several_(native.several || texts_.size() > 1),
+        fields_(std::move(native.fields)) {}
 
  private:
   [[nodiscard]] Json probabilities_of(const std::vector<DrawnToken>& tokens) const {
@@ -39,38 +40,35 @@ class NativeWriting final : public Writing {
     json["tokens_predicted"] = w.stats.generated_tokens;
     json["tokens_evaluated"] = w.stats.prompt_tokens;
     if (asked().logprobs) json["completion_probabilities"] = probabilities_of(w.tokens);
+    if (asked().timings && !w.tokens.empty()) json["timings"] = timings(w.stats);
     if (w.end == TextEnd::running) return json;
     json["model"] = app().options.name;
     json["prompt"] = app().tokenizer().decode(asked().texts.prompts[text / static_cast<std::size_t>(asked().texts.count)], true);
-    json["generation_settings"] = settings(asked().texts.generate, app().scheduler.context());
+    json["generation_settings"] = settings_json(asked().texts.generate, app().scheduler.context());
     json["has_new_line"] = has_new_line_;
-    json["truncated"] = false;
+    // By the end of the context.
+    const std::int64_t most = asked().texts.generate.max_tokens;
+    json["truncated"] = w.end == TextEnd::length && (most < 0 || w.stats.generated_tokens < most);
     json["stop_type"] = w.end == TextEnd::length ? "limit" : w.stop_text.empty() ? "eos" : "word";
     json["stopping_word"] = w.stop_text;
     json["tokens_cached"] = w.stats.prompt_tokens + w.stats.generated_tokens;
     json["timings"] = timings(w.stats);
-    return json;
+    return fields_.empty() ? json : chosen_of(json);
   }
 
-  static Json settings(const GenerateOptions& g, std::int64_t context) {
-    const Sampling& s = g.sampling;
-    Json stop = Json::array();
-    for (const std::string& text : g.stop) stop.push_back(text);
-    return {{"n_ctx", context},
-            {"n_predict", g.max_tokens},
-            {"max_tokens", g.max_tokens},
-            {"seed", s.seed},
-            {"temperature", static_cast<double>(s.temperature)},
-            {"top_k", s.top_k},
-            {"top_p", static_cast<double>(s.top_p)},
-            {"min_p", static_cast<double>(s.min_p)},
-            {"typical_p", static_cast<double>(s.typical_p)},
-            {"repeat_penalty", static_cast<double>(s.repeat_penalty)},
-            {"repeat_last_n", s.repeat_last_n},
-            {"presence_penalty", static_cast<double>(s.presence_penalty)},
-            {"frequency_penalty", static_cast<double>(s.frequency_penalty)},
-            {"ignore_eos", g.ignore_end},
-            {"stop", std::move(stop)}};
+  /// Members by their paths, under these: "generation_settings/seed". Those that are not there are left out.
+  [[nodiscard]] Json chosen_of(const Json& json) const {
+    Json chosen = Json::object();
+    for (const std::string& path : fields_) {
+      const Json* at = &json;
+      for (std::size_t begin = 0; at != nullptr && begin <= path.size();) {
+        const std::size_t end = std::min(path.find('/', begin), path.size());
+        at = at->is_object() ? at->find(std::string_view(path).substr(begin, end - begin)) : nullptr;
+        begin = end + 1;
+      }
+      if (at != nullptr) chosen[path] = *at;
+    }
+    return chosen;
   }
 
   void take(const Update& update) override {
@@ -83,6 +81,7 @@ class NativeWriting final : public Writing {
     w.tokens.clear();
   }
 
+  [[nodiscard]] Json bare_event(std::size_t text) override { return piece_of(text); }
   void end_stream() override {}
 
   [[nodiscard]] Json whole() override {
@@ -94,6 +93,7 @@ class NativeWriting final : public Writing {
 
   std::vector<Written> texts_;
   bool several_;
+  std::vector<std::string> fields_;
   bool has_new_line_ = false;
 };
 
@@ -129,7 +129,12 @@ Prompts read_prompts(const App& app, const Json* given) {
 }
 
 NativeAsked read_native(App& app, const Fields& fields) {
+  fields.not_yet({"post_sampling_probs"});
   NativeAsked native{.asked = read_asked(app, fields, -1)};
+  constexpr std::size_t most_fields = 64;
+  if (fields.find("response_fields") != nullptr) native.fields = fields.texts("response_fields");
+  if (native.fields.size() > most_fields)
+    throw bad_request(message("response_fields: expected at most ", most_fields, " names, found ", native.fields.size()), "response_fields");
   constexpr std::int64_t most_probabilities = 100;
   if (const auto count = fields.integer("n_probs", 0, most_probabilities); count && *count > 0) {
     native.asked.logprobs = true;
@@ -139,7 +144,7 @@ NativeAsked read_native(App& app, const Fields& fields) {
 }
 
 void start_native(App& app, const std::shared_ptr<Exchange>& exchange, NativeAsked native) {
-  std::make_shared<NativeWriting>(app, exchange, std::move(native.asked), native.several)->start();
+  std::make_shared<NativeWriting>(app, exchange, std::move(native))->start();
 }
 
 void native_completion(App& app, const std::shared_ptr<Exchange>& exchange) {

@@ -19,6 +19,13 @@
 
 namespace bantam::server {
 
+/// What chats do where their requests say nothing.
+struct ChatOptions {
+  Json template_kwargs = Json::object();  ///< that templates read
+  bool reasoning_apart = true;            ///< thoughts are told apart from text; else they are part of it, with their marks
+  std::int64_t thinking_budget = -1;      ///< most tokens of thoughts; -1: as many as the model likes
+};
+
 /// How one model is served.
 struct ModelOptions {
   std::string name = "model";         ///< what clients call it
@@ -27,6 +34,9 @@ struct ModelOptions {
   SchedulerOptions scheduler = {};
   Sampling sampling = {};             ///< where requests say nothing; the seed, too, if has_seed
   bool has_seed = false;
+  bool ignore_end = false;            ///< the same of ignore_eos
+  bool reuse = true;                  ///< and of cache_prompt
+  ChatOptions chat = {};
   std::string cache_file = {};        ///< where texts that are kept wait for the next start; empty: nowhere
   std::string slot_folder = {};       ///< where clients may save what is kept of a text; empty: nowhere
   std::int64_t max_tokens = -1;       ///< of requests that say nothing; -1: until the model ends or the context is full
@@ -60,6 +70,8 @@ struct ServerOptions {
   int grpc_port = -1;                      ///< at the same host, in the same way; -1: none
   std::vector<std::string> api_keys = {};  ///< one of them is asked for, where there are any
   bool has_page = true;                    ///< at /
+  bool has_slots = true;                   ///< GET /slots
+  bool any_name = false;                   ///< of one model, whatever requests call it
   std::chrono::seconds drain_time{30};     ///< for what is at hand when a signal comes
   HttpLimits limits = {};
   FrontOptions front = {};

@@ -90,12 +90,24 @@ void Writing::update(const Update& update) {
         return;
       default: break;
     }
-    take(update);
+    const bool reads = asked_.texts.tells_reading && update.tokens.empty() && update.end == TextEnd::running;
+    if (reads) say_progress(update);
+    if (!reads || !update.prompt.empty()) take(update);
     if (update.end != TextEnd::running && --left_ == 0) return end_all();
     if (!held_.empty()) exchange_->send(std::exchange(held_, {}));
   } catch (const std::exception& error) {
     fail(to_api_error(error));
   }
+}
+
+/// How much of a prompt is read, as llama.cpp's server says it.
+void Writing::say_progress(const Update& update) {
+  Json json = bare_event(update.text);
+  if (json.is_null()) return;
+  const TextStats& s = update.stats;
+  const double came_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - came_).count();
+  json["prompt_progress"] = Json{{"total", s.prompt_tokens}, {"cache", s.reused_tokens}, {"processed", s.read_tokens}, {"time_ms", std::max(0.0, came_ms - s.waited_ms)}};
+  event(json);
 }
 
 void Writing::end_all() {
@@ -133,6 +145,7 @@ void Writing::done_in(Json frame) {
   if (asked_.include_usage) {
     frame["choices"] = Json::array();
     frame["usage"] = usage();
+    if (asked_.timings) frame["timings"] = timings(stats_.front());
     event(frame);
   }
   done();

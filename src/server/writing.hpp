@@ -12,6 +12,7 @@ struct Asked {
   TextRequest texts;
   bool stream = false;
   bool include_usage = false;
+  bool timings = false;      ///< with every event that brings tokens, not with the last alone
   bool logprobs = false;
   int prompt_logprobs = -1;  ///< beside each token of the prompt, as vLLM gives them; -1: none, not even of the token
   bool token_ids = false;  ///< of prompts and texts, beside what they are
@@ -62,6 +63,8 @@ class Writing : public std::enable_shared_from_this<Writing> {
  protected:
   /// What a step brought, for a stream or to keep.
   virtual void take(const Update& update) = 0;
+  /// What an event of a stream is that brings nothing of a text; null: this API has none.
+  [[nodiscard]] virtual Json bare_event(std::size_t /*text*/) { return nullptr; }
   /// All texts ended: the rest of the stream.
   virtual void end_stream() = 0;
   /// The same for an answer at once.
@@ -99,6 +102,7 @@ class Writing : public std::enable_shared_from_this<Writing> {
 
  private:
   void update(const Update& update);
+  void say_progress(const Update& update);
   void measure(const Update& update);
   void record(const Update& update);
   void fail(const ApiError& error);

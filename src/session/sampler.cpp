@@ -16,7 +16,7 @@ namespace bantam::inline v0 {
 
 SamplerStage find_stage(std::string_view name) {
   constexpr std::string_view names[] = {"penalties", "top_k", "typical", "top_p", "min_p", "temperature", "dry", "top_n_sigma", "xtc"};
-  return static_cast<SamplerStage>(find_name("order", name, names));
+  return static_cast<SamplerStage>(find_name("order", name == "typ_p" ? "typical" : name, names));
 }
 
 namespace {

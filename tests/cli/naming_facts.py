@@ -114,5 +114,13 @@ def facts_spellings(h, models):
     h.equal("perplexity -m MODEL -f FILE", h.json("perplexity", "-f", text, "-m", model, "-c", 128, "--limit", 400)["nll"],
             h.json("perplexity", model, text, "--context", 128, "--limit", 400)["nll"])
     h.refuses(2, "run", model, "-m", model, *STORY, says="unexpected argument")
+    # What is said of GPUs and buffers.
+    line = h.succeeds("run", "-m", model, "-p", "Once upon a time", "--temp", 0, "-n", 12, "-c", 64, "-ngl", 99, "--n-gpu-layers=99", "-fa", "-t", 1, "-b", 512, "--mlock", "-ctk", "q8_0", "-s", 5, "--json")
+    h.equal("is left out", line.json["tokens"], h.json("run", model, *STORY, "-n", 12, "--context", 64, "--kv", "q8", "--seed", 5)["tokens"])
+    h.fact("with a word", "without meaning here: -ngl, --n-gpu-layers, -fa, -b, --mlock" in line.err, line.err)
+    h.equal("a prompt may read -ngl", h.json("run", model, "-p", "-ngl", "-n", 0)["prompt_tokens"], len(h.succeeds("tokenize", model, input="-ngl").json))
+    h.refuses(2, "compress", model, "-o", h.temporary("x.gguf"), "-ngl", 99, says="unknown option")
+    h.refuses(2, "run", model, *STORY, "--mmproj", "x", says="unknown option --mmproj")
+    h.refuses(1, "run", "-hf", "nobody/nothing:Q4_K_M", *STORY, says="`hf download nobody/nothing`")
     shown = h.succeeds("run", "--help").text
     h.fact("--help lists them", "-m MODEL" in shown and "--ctx-size (--context)" in shown, shown)

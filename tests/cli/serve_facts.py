@@ -242,7 +242,9 @@ def facts_embeddings(h, models):
         h.equal("scores of rerank", [round(one["relevance_score"], 5) for one in seen["results"]], [round(scores["scores"][i], 5) for i in scores["order"]])
         h.equal("documents", [one["document"]["text"] for one in seen["results"]], [documents[i] for i in scores["order"]])
         h.equal("top_n", len(server.ask("/rerank", {"query": "owls?", "documents": documents, "top_n": 2}).json["results"]), 2)
-        for wrong in ({}, {"query": "a"}, {"query": "a", "documents": []}, {"query": "a", "documents": [5]}, {"query": "a", "documents": [{}]}, {"query": "a", "documents": ["b"], "top_n": 0}):
+        tei = server.ask("/rerank", {"query": "owls?", "texts": documents, "return_text": True, "truncate": True}).json
+        h.equal("as TEI has it", [(one["index"], one["score"], one["text"]) for one in tei], [(one["index"], one["relevance_score"], one["document"]["text"]) for one in seen["results"]])
+        for wrong in ({}, {"query": "a"}, {"query": "a", "texts": []}, {"query": "a", "texts": 5}, {"query": "a", "texts": [5]}, {"query": "a", "documents": []}, {"query": "a", "documents": [5]}, {"query": "a", "documents": [{}]}, {"query": "a", "documents": ["b"], "top_n": 0}):
             h.equal(f"refused: {wrong}", server.ask("/v1/rerank", wrong).status, 400)
         seen = server.ask("/v1/classify", {"input": documents[0]}).json
         h.equal("a single label", [(one["label"], one["num_classes"], [round(x, 5) for x in one["probs"]]) for one in seen["data"]],

@@ -131,6 +131,97 @@ def facts_ends(h, models):
             h.fact(f"refused: {str(wrong)[:60]}", answer.status == 400 and "\n" not in answer.error["message"] and len(answer.body) < 2000, answer)
 
 
+def facts_usual(h, models):
+    """What a server is told to do where requests say nothing, by a line as people write it for llama-server."""
+    if not has_server(h):
+        return
+    line = ["-c", "128", "-ngl", "99", "-fa", "on", "-b", "2048", "-ub", "512", "--mlock", "--no-warmup", "-ctk", "q8_0", "-ctv", "q8_0", "-t", "1", "-np", "2", "-cb", "--flash-attn", "--temp", "0",
+            "--jinja", "-sps", "0.5", "--presence-penalty", "0.5", "--ignore-eos", "--no-slots", "--samplers", "top_k;typ_p;temperature", "-l", "5-1.5", "--no-cache-prompt", "--log-colors", "auto", "--any-name"]
+    prompt = {"prompt": "The dog", "n_predict": 8}
+    with Server(h, *line) as server:
+        left_out = [word.strip() for text in server.lines if "without meaning here: " in text for word in text.split(": ", 2)[2].split(",")]
+        h.equal("a line says what was left out", left_out, ["-ngl", "-fa", "-b", "-ub", "--mlock", "--no-warmup", "-cb", "--flash-attn", "-sps", "--log-colors"])
+        usual = server.ask("/props").json["default_generation_settings"]["params"]
+        h.equal("/props says it", [usual[name] for name in ["temperature", "presence_penalty", "ignore_eos", "n_ctx", "seed"]], [0, 0.5, True, 128, 2**32 - 1])
+        refused = server.ask("/slots")
+        h.fact("--no-slots", refused.status == 501 and "--no-slots" in refused.error["message"], refused)
+        said = [server.ask("/completion", prompt).json for _ in range(2)]
+        reused = [server.ask("/completion", {**prompt, "cache_prompt": True}).json["timings"]["cache_n"] > 0 for _ in range(2)]
+        h.equal("--no-cache-prompt", [said[1]["timings"]["cache_n"], reused], [0, [False, True]])
+        h.equal("--any-name", [server.ask(path, {**body, "model": "gpt-4o-mini", "max_tokens": 2}).status for path, body in [
+            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}), ("/v1/completions", prompt), ("/v1/messages", {"messages": [{"role": "user", "content": "x"}]}),
+            ("/v1/responses", {"input": "x"}), ("/v1/embeddings", {"input": "x"})]], [200] * 5)
+        own = server.ask("/completion", {**prompt, "ignore_eos": False, "presence_penalty": 0, "seed": 3}).json["generation_settings"]
+        h.equal("a request's own count", [own[name] for name in ["ignore_eos", "presence_penalty", "seed"]], [False, 0, 3])
+        chosen = server.ask("/completion", {**prompt, "response_fields": ["content", "generation_settings/n_predict", "no/such", "timings/cache_n/deeper"]}).json
+        h.equal("response_fields", chosen, {"content": said[0]["content"], "generation_settings/n_predict": 8})
+        streamed = server.events("/completion", {**prompt, "response_fields": ["stop_type"]})
+        h.equal("of a stream the last event's", [streamed[-1], "content" in streamed[0]], [{"stop_type": "limit"}, True])
+        cut = [server.ask("/completion", {**prompt, "n_predict": count}).json for count in (8, 1000, -1)]
+        h.equal("the end of the context cuts a text", [(one["truncated"], one["tokens_predicted"] + one["tokens_evaluated"] > 100) for one in cut], [(False, False), (True, True), (True, True)])
+        h.equal("samplers", server.ask("/completion", {**prompt, "samplers": ["top_k", "typ_p"]}).status, 200)
+        for wrong in [{"samplers": ["no"]}, {"samplers": ["top_k", "top_k"]}, {"samplers": ["top_k"] * 10}, {"samplers": 5}, {"response_fields": 5}, {"response_fields": ["a"] * 65}, {"post_sampling_probs": True}]:
+            answer = server.ask("/completion", {**prompt, **wrong})
+            h.fact(f"refused: {str(wrong)[:60]}", answer.status == 400 and answer.error["param"] == next(iter(wrong)), answer)
+    template = "{{ messages[0].content }}{{ enable_thinking }}{{ level }}"
+    chat = {"messages": [{"role": "user", "content": "x"}]}
+    for options, made in [((), "x"), (("--reasoning", "off"), "xFalse"), (("--reasoning", "on"), "xTrue"), (("--reasoning-budget", "0"), "xFalse"),
+                          (("--chat-template-kwargs", '{"enable_thinking": true, "level": 7}'), "xTrue7")]:
+        with Server(h, "--chat-template", template, *options) as server:
+            h.equal(f"templates read {options}", server.ask("/apply-template", chat).json["prompt"], made)
+            h.equal("and a request's own", server.ask("/apply-template", {**chat, "chat_template_kwargs": {"enable_thinking": 1, "level": 2}}).json["prompt"], "x12")
+    h.refuses(2, "serve", h.gguf("stories260k"), models / "books4m", "--any-name", says="expected one model")
+    for option in [["--chat-template-kwargs", "{"], ["--chat-template-kwargs", "[]"], ["--reasoning", "maybe"], ["--reasoning-format", "x"], ["--samplers", "top_k;no"], ["-ctk", "q9"], ["-ctk", "q8_0", "-ctv", "f16"]]:
+        h.refuses(2, "serve", h.gguf("stories260k"), *option)
+
+
+def facts_progress(h, models):
+    """How much of a prompt is read, and how fast it goes, while a stream is written."""
+    if not has_server(h):
+        return
+    text = " ".join(PROMPTS * 120)
+    with Server(h, "--context", "4096") as server:
+        chat = {"messages": [{"role": "user", "content": text}], "max_tokens": 4, "temperature": 0, "ignore_eos": True}
+        for path, body in [("/v1/chat/completions", chat), ("/v1/completions", {**chat, "prompt": "Then" + text}), ("/completion", {**chat, "prompt": "Or" + text})]:
+            for turn in ["new", "known"]:
+                events = [e for e in server.events(path, {**body, "return_progress": True, "timings_per_token": True, "stream_options": {"include_usage": True}}) if e != "[DONE]"]
+                said = [e["prompt_progress"] for e in events if "prompt_progress" in e]
+                total = next(e["timings"] for e in reversed(events) if "timings" in e)
+                total = total["prompt_n"] + total["cache_n"]
+                h.fact(f"{path}, {turn}: from what was there to all of it", said[0]["processed"] == said[0]["cache"] and (said[0]["cache"] > 1) == (turn == "known") and said[-1]["processed"] == said[-1]["total"] == total, said)
+                h.fact("every pass brings some", all(a["processed"] < b["processed"] and a["cache"] == b["cache"] and a["time_ms"] <= b["time_ms"] for a, b in zip(said, said[1:])) and (turn == "known" or len(said) > 3), said)
+                written = [e for e in events if "prompt_progress" not in e]
+                h.equal("before all else", events[:len(said)], [e for e in events if "prompt_progress" in e])
+                counts = [e["timings"]["predicted_n"] for e in written if "timings" in e]
+                h.fact("timings_per_token", counts == sorted(counts) and counts[0] == 1 and counts[-1] == 4 and ("role" not in str(written[0]) or "timings" not in written[0]), counts)
+        plain = server.events("/v1/chat/completions", chat)
+        h.equal("neither unless asked", [sum(name in str(e) for e in plain) for name in ["prompt_progress", "timings"]], [0, 1])
+        h.equal("nor where nothing streams", server.ask("/v1/chat/completions", {**chat, "return_progress": True}).status, 200)
+
+
+def facts_thoughts(h, models):
+    """How long a model thinks, and where its thoughts are."""
+    if not has_server(h):
+        return
+    model, end = write_chat_model(h.temporary("thinks"), "dense"), SPECIAL.index("</think>")
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n{# </think><tool_call> #}"
+    chat = {"messages": [{"role": "user", "content": "x"}], "temperature": 0, "max_tokens": 24, "return_token_ids": True, "ignore_eos": True, "logit_bias": {str(end): -100}}
+    say = lambda server, **more: server.ask("/v1/chat/completions", {**chat, **more}).json["choices"][0]
+    with Server(h, "--chat-template", template, "--reasoning-budget", "5", model=model) as server:
+        h.equal("--reasoning-budget", say(server)["token_ids"].index(end), 5)
+        h.equal("a request's own", say(server, thinking_budget_tokens=9)["token_ids"].index(end), 9)
+        h.equal("or none", end in say(server, thinking_budget_tokens=-1)["token_ids"], False)
+        apart, together = say(server)["message"], say(server, reasoning_format="none")["message"]
+        h.fact("reasoning_format: none", apart["reasoning_content"] and "reasoning_content" not in together and together["content"].split("</think>")[0].strip() == apart["reasoning_content"].strip(), (apart, together))
+        events = server.events("/v1/chat/completions", {**chat, "reasoning_format": "none"})
+        h.equal("streamed", "".join(e["choices"][0]["delta"].get("content") or "" for e in events[:-1] if e["choices"]), together["content"])
+        refused = server.ask("/v1/chat/completions", {**chat, "reasoning_format": "x"})
+        h.equal("refused", [refused.status, refused.error["param"]], [400, "reasoning_format"])
+    with Server(h, "--chat-template", template, "--reasoning-budget", "5", "--reasoning-format", "none", model=model) as server:
+        h.equal("--reasoning-format none", say(server)["message"]["content"], together["content"])
+        h.equal("a request's own", say(server, reasoning_format="deepseek")["message"]["reasoning_content"], apart["reasoning_content"])
+
+
 def facts_others(h, models):
     if not has_server(h):
         return

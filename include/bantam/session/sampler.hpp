@@ -45,7 +45,7 @@ struct SamplerScratch {
 
 /// The steps between the logit bias, which always comes first, and the draw, which always comes last.
 enum class SamplerStage : std::uint8_t { penalties, top_k, typical, top_p, min_p, temperature, dry, top_n_sigma, xtc };
-/// By the names above. Throws invalid_argument listing them.
+/// By the names above; typ_p, as llama.cpp has it, is typical. Throws invalid_argument listing them.
 [[nodiscard]] SamplerStage find_stage(std::string_view name);
 
 /// Mirostat (Basu et al., arXiv:2007.14966): cuts so that the surprise of the tokens drawn stays at a target. Version 1
