@@ -321,17 +321,14 @@ std::string kv_of_type(std::string_view option, const std::string& type) {
 }  // namespace
 
 CLI::Option* add_kv(CLI::App& app, std::string& target) {
-  // Both are kept in one way.
-  const auto keys = std::make_shared<std::string>(), values = std::make_shared<std::string>();
-  for (const auto& [name, type] : {std::pair("--cache-type-k", keys), std::pair("--cache-type-v", values)}) {
-    add_parsed(app, name, "TYPE", "",
-               [&target, keys, values, name = name, type = type](const std::string& text) {
-                 target = kv_of_type(name, text);
-                 *type = text;
-                 if (!keys->empty() && !values->empty() && *keys != *values)
-                   throw UsageError(message("--cache-type-k, --cache-type-v: expected the same type, found ", *keys, " and ", *values));
-               })
-        ->group("");
+  // Of keys and values: both are kept in one way.
+  const auto type = std::make_shared<std::string>();
+  for (const char* const name : {"--cache-type-k", "--cache-type-v"}) {
+    add_parsed(app, name, "TYPE", "", [&target, type, name](const std::string& text) {
+      target = kv_of_type(name, text);
+      if (!type->empty() && *type != text) throw UsageError(message("--cache-type-k, --cache-type-v: expected the same type, found ", *type, " and ", text));
+      *type = text;
+    })->group("");
   }
   return add_choice(app, "--kv", target, kv_kinds(), "how keys and values are kept");
 }

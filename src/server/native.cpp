@@ -40,8 +40,10 @@ class NativeWriting final : public Writing {
     json["tokens_predicted"] = w.stats.generated_tokens;
     json["tokens_evaluated"] = w.stats.prompt_tokens;
     if (asked().logprobs) json["completion_probabilities"] = probabilities_of(w.tokens);
-    if (asked().timings && !w.tokens.empty()) json["timings"] = timings(w.stats);
-    if (w.end == TextEnd::running) return json;
+    if (w.end == TextEnd::running) {
+      if (asked().timings && !w.tokens.empty()) json["timings"] = timings(w.stats);
+      return json;
+    }
     json["model"] = app().options.name;
     json["prompt"] = app().tokenizer().decode(asked().texts.prompts[text / static_cast<std::size_t>(asked().texts.count)], true);
     json["generation_settings"] = settings_json(asked().texts.generate, app().scheduler.context());
