@@ -27,6 +27,7 @@ struct TextsArguments {
 struct EmbedArguments : TextsArguments {
   std::string pooling;
   bool normalize = false;
+  std::int64_t dimensions = 0;
   bool no_normalize = false;
   bool truncate = false;
   std::vector<std::string> ids;
@@ -84,7 +85,7 @@ int run_embed(const EmbedArguments& o) {
   apply(o.common);
   auto [engine, adapters] = engine_of(o);
   ProgressBar bar(!o.common.json);
-  EmbedOptions options{.truncate = o.truncate, .adapters = std::move(adapters), .progress = progress_of(bar)};
+  EmbedOptions options{.dimensions = o.dimensions, .truncate = o.truncate, .adapters = std::move(adapters), .progress = progress_of(bar)};
   if (!o.pooling.empty()) options.pooling = find_pooling(o.pooling);
   if (o.normalize || o.no_normalize) options.normalize = o.normalize;
   const Tensor<float, 2> rows = o.ids.empty() ? embed(engine, texts, options) : embed(engine, ids, options);
@@ -101,7 +102,7 @@ int run_embed(const EmbedArguments& o) {
   }
   if (o.common.json) {
     const ModelConfig& config = engine.model().config();
-    print_json({{"embeddings", all}, {"dim", config.embedding_dim()}, {"pooling", std::string(name_of(options.pooling.value_or(config.usual_pooling())))}});
+    print_json({{"embeddings", all}, {"dim", rows.extent(1)}, {"pooling", std::string(name_of(options.pooling.value_or(config.usual_pooling())))}});
   } else {
     print(lines);
   }
@@ -168,6 +169,7 @@ void add_embed(CLI::App& app, Action& action) {
   add_open_choice(verb, "--pooling", o->pooling, {"mean", "cls", "last"}, "what stands for a text: all of its tokens, the first or the last; as the model's files say, else mean");
   add_flag(verb, "--normalize", o->normalize, "vectors of length 1: the default where the model's files say nothing else");
   add_flag(verb, "--no-normalize", o->no_normalize, "vectors as the model makes them");
+  add_integer(verb, "--dimensions", o->dimensions, {0, std::numeric_limits<std::int32_t>::max()}, "the first so many numbers alone, of models that were trained for it (Matryoshka); 0: all");
   add_flag(verb, "--truncate", o->truncate, "leave out the end of texts that are longer than the context");
   add_texts(verb, "--ids", o->ids, "JSON", "in the place of a text exactly these token ids, as in '[1,2,3]'; may be given again");
   add_texts_of(verb, "TEXT", *o);

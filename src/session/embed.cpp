@@ -10,8 +10,9 @@ namespace bantam::inline v0 {
 
 namespace {
 
-/// What stands for a text, as long as is asked for.
+/// Of what stands for a text as much as is asked for.
 void put_embedding(std::span<const double> values, bool normalize, std::span<float> out) {
+  values = values.first(out.size());
   double scale = 1;
   if (normalize) {
     double squares = 0;
@@ -22,6 +23,12 @@ void put_embedding(std::span<const double> values, bool normalize, std::span<flo
 }
 
 bool normalizes(const ModelConfig& config, const EmbedOptions& options) { return options.normalize.value_or(config.normalizes.value_or(true)); }
+
+std::int64_t dimensions_of(const ModelConfig& config, const EmbedOptions& options) {
+  const std::int64_t all = config.embedding_dim(), asked = options.dimensions;
+  if (asked < 0 || asked > all) fail(Errc::invalid_argument, "embed: dimensions: expected 1 to ", all, ", which the model's vectors have, found ", asked);
+  return asked == 0 ? all : asked;
+}
 
 /// Those of an option that cuts texts.
 EncodeOptions encoding(const EmbedOptions& options, std::int64_t context) {
@@ -36,10 +43,10 @@ std::vector<float> embed(Session& session, std::span<const TokenId> tokens, cons
   if (tokens.empty()) fail(Errc::invalid_argument, "embed: expected at least one token, found none");
   const ModelConfig& config = session.model().config();
   check_pooled(config, "embed");
+  std::vector<float> embedding(static_cast<std::size_t>(dimensions_of(config, options)));
   Pool pool(options.pooling.value_or(config.usual_pooling()), std::ssize(tokens), static_cast<std::size_t>(config.dim));
   session.clear();
   session.states(tokens, [&](std::int64_t index, std::span<const float> state) { pool.add(index, state); });
-  std::vector<float> embedding(static_cast<std::size_t>(config.embedding_dim()));
   put_embedding(behind_pooling(config, session.model().weights(), pool.finish()), normalizes(config, options), embedding);
   return embedding;
 }
@@ -55,10 +62,11 @@ Tensor<float, 2> embed(Engine& engine, std::span<const std::vector<TokenId>> tex
     read.push_back({.ids = text, .adapters = options.adapters});
     if (options.truncate && std::ssize(text) > engine.context()) read.back().ids = read.back().ids.first(static_cast<std::size_t>(engine.context()));
   }
-  Tensor<float, 2> embeddings({std::ssize(texts), config.embedding_dim()});
+  const std::int64_t dimensions = dimensions_of(config, options);
+  Tensor<float, 2> embeddings({std::ssize(texts), dimensions});
   read_pooled(engine, read, options.pooling.value_or(config.usual_pooling()), PassOutput::state, options.progress, "embed", [&](std::size_t i, std::span<const double> values) {
     const std::vector<double> made = behind_pooling(config, engine.model().weights(), values);
-    put_embedding(made, normalizes(config, options), {&embeddings(static_cast<std::int64_t>(i), 0), made.size()});
+    put_embedding(made, normalizes(config, options), {&embeddings(static_cast<std::int64_t>(i), 0), static_cast<std::size_t>(dimensions)});
   });
   return embeddings;
 }

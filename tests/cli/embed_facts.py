@@ -38,6 +38,11 @@ def facts_encoder(h):
         h.fact(f"{source}: of length 1", all(abs(sum(x * x for x in row) - 1) < 1e-5 for row in whole["embeddings"]))
         h.equal(f"{source}: within a bound of memory", h.json("embed", source, *texts, "--memory", "256MiB"), whole)
     source = str(bert.folder)
+    raw, cut = [h.json("embed", source, *texts, "--no-normalize", *more) for more in [[], ["--dimensions", 5]]]
+    h.equal("--dimensions", (cut["dim"], cut["embeddings"]), (5, [row[:5] for row in raw["embeddings"]]))
+    cut = h.json("embed", source, *texts, "--dimensions", 5)["embeddings"]
+    h.fact("of length 1", all(far(row, [x / np.linalg.norm(whole[:5]) for x in whole[:5]]) < 1e-5 for row, whole in zip(cut, raw["embeddings"], strict=True)), cut)
+    h.refuses(1, "embed", source, "the", "--dimensions", DIM + 1, says=f"dimensions: expected 1 to {DIM}")
     h.equal("ids of a text", h.json("tokenize", source, "-f", h.write("text", "the owls?")), ids_of("[CLS]", "the", "owl", "##s", "?", "[SEP]"))
     h.equal("--truncate keeps what is around a text", h.json("embed", source, "the owls hunt at night.", "--context", 4, "--truncate"), h.json("embed", source, "the owl"))
     h.refuses(1, "embed", source, "the " * POSITIONS, says=f"expected at most {POSITIONS} tokens")

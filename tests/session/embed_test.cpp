@@ -86,6 +86,31 @@ TEST_CASE("an embedding is the mean, the first or the last state, whatever the s
   CHECK(embed(session, "The sea") == embed(session, demo().tokenizer().encode("The sea")));
 }
 
+TEST_CASE("an embedding of fewer dimensions is the beginning of the whole one, of its own length") {
+  const auto ids = demo().tokenizer().encode("The old captain looked at the sea");
+  const std::int64_t dim = demo().config().embedding_dim();
+  Session session(demo());
+  Engine engine(demo());
+  const std::vector<float> raw = embed(session, ids, {.normalize = false});
+  for (const std::int64_t dimensions : {std::int64_t{1}, dim / 3, dim - 1, dim}) {
+    CAPTURE(dimensions);
+    const std::vector<float> cut = embed(session, ids, {.normalize = false, .dimensions = dimensions});
+    CHECK(cut == std::vector<float>(raw.begin(), raw.begin() + dimensions));
+    double length = 0;
+    for (const float x : cut) length += static_cast<double>(x) * static_cast<double>(x);
+    const std::vector<float> unit = embed(session, ids, {.dimensions = dimensions});
+    REQUIRE(unit.size() == cut.size());
+    for (std::size_t i = 0; i < cut.size(); ++i) CHECK(static_cast<double>(unit[i]) == doctest::Approx(static_cast<double>(cut[i]) / std::sqrt(length)).epsilon(1e-5));
+    const Tensor<float, 2> rows = embed(engine, std::vector<std::vector<TokenId>>{ids, {1, 2}}, {.dimensions = dimensions});
+    CHECK(rows.extent(1) == dimensions);
+    for (std::size_t i = 0; i < cut.size(); ++i) CHECK(static_cast<double>(rows(0, static_cast<std::int64_t>(i))) == doctest::Approx(static_cast<double>(unit[i])).epsilon(1e-3));
+  }
+  for (const std::int64_t wrong : {std::int64_t{-1}, dim + 1}) {
+    CHECK(test::error_of([&] { (void)embed(session, ids, {.dimensions = wrong}); }).find("dimensions: expected 1 to") != std::string::npos);
+    CHECK(test::error_of([&] { (void)embed(engine, std::vector<std::vector<TokenId>>{ids}, {.dimensions = wrong}); }).find("dimensions: expected 1 to") != std::string::npos);
+  }
+}
+
 TEST_CASE("what cannot be embedded is refused with one line") {
   Session session(demo(), {.context = 8});
   CHECK(test::error_of([&] { (void)embed(session, std::vector<TokenId>{}); }).find("expected at least one token") != std::string::npos);

@@ -6,7 +6,7 @@ import os
 from . import _bantam
 from ._chat import parse_reply, render
 from ._html import model_as_html
-from ._options import LoadOptions, ids_of, number_of, path_of, shown, takes, text_of
+from ._options import LoadOptions, count_of, ids_of, number_of, path_of, shown, takes, text_of
 
 
 class Tensor:
@@ -180,23 +180,24 @@ class Model:
         self._engines = {}
 
     def _engine(self, context, threads):
-        key = (ids_of("context", [context])[0], ids_of("threads", [threads])[0])
+        key = (count_of("context", context), count_of("threads", threads))
         if key not in self._engines:
             self._engines[key] = _bantam.Engine(self._made, context=key[0], threads=key[1])
         return self._engines[key]
 
-    def embed(self, texts, *, pooling=None, normalize=None, truncate=False, context=0, threads=0):
+    def embed(self, texts, *, pooling=None, normalize=None, dimensions=0, truncate=False, context=0, threads=0):
         """The embeddings of a list of texts, or of lists of token ids: float32 (texts, dim); of a single text (dim).
 
         pooling: "mean" of the hidden states, the first ("cls") or the last ("last"); None: what the model's files say, else the mean.
-        normalize: to length 1; None: as the files say, else so. truncate: leaves out the end of texts that are longer than the
-        context, which raise InvalidArgument otherwise. Each row is what the text gives alone, bit for bit.
+        normalize: to length 1; None: as the files say, else so. dimensions: the first so many numbers alone (0: all), of models that were trained
+        for it (Matryoshka). truncate: leaves out the end of texts that are longer than the context, which raise InvalidArgument
+        otherwise. Each row is what the text gives alone, bit for bit.
         """
         single = isinstance(texts, str)
         given = [texts] if single else [text if isinstance(text, str) else ids_of("texts", text) for text in texts]
         if len({isinstance(text, str) for text in given}) > 1:
             raise TypeError("texts: expected texts alone or lists of token ids alone, found both")
-        rows = self._engine(context, threads).embed(given, pooling, normalize, bool(truncate))
+        rows = self._engine(context, threads).embed(given, pooling, normalize, count_of("dimensions", dimensions), bool(truncate))
         return rows[0] if single else rows
 
     def rerank(self, query, documents, *, instruction=None, truncate=True, context=0, threads=0):

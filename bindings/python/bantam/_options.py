@@ -29,6 +29,9 @@ class Option:
     high: int = _INT[1]
 
 
+_COUNT = Option(0, "", low=0)
+
+
 class SamplingOptions(TypedDict, total=False):
     """How the next token is chosen."""
 
@@ -328,6 +331,11 @@ def text_of(name, value):
 def number_of(name, value):
     """A number, or TypeError with the argument's name."""
     return check_one(name, value, float, None)
+
+
+def count_of(name, value):
+    """A number of something, 0 or more, or TypeError or InvalidArgument with the argument's name."""
+    return check_one(name, value, int, _COUNT)
 
 
 def ids_of(name, value):

@@ -8,7 +8,7 @@ from . import _bantam
 from ._chat import messages_of, render
 from ._errors import InvalidArgument
 from ._model import adapters_of, model_of
-from ._options import BeamOptions, GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, ids_of, path_of, prompt_of, shown, takes, text_of
+from ._options import BeamOptions, GenerateOptions, RestoreOptions, SamplingOptions, SessionOptions, count_of, ids_of, path_of, prompt_of, shown, takes, text_of
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Sampler(_bantam.Sampler):
     @takes(SamplingOptions)
     def __init__(self, vocab, **options):
         """See help(bantam.Sampler)."""
-        super().__init__(ids_of("vocab", [vocab])[0], **set_options(options))
+        super().__init__(count_of("vocab", vocab), **set_options(options))
 
 
 class Grammar:
@@ -219,7 +219,7 @@ class Session:
     def continuations(self, prompt="", count=2, **options):
         """`count` texts drawn behind a prompt that is read once, in one pass over the weights for all of them. Each is what generate() gives
         with its seed: seed, seed + 1 and so on. Speculation plays no part. The session then holds the prompt."""
-        count = ids_of("count", [count])[0]
+        count = count_of("count", count)
         return [Continuation(*made) for made in self._open().continuations(prompt_of(prompt), count, **set_options(options))]
 
     @takes(BeamOptions)
@@ -260,13 +260,14 @@ class Session:
         """Reads token ids; the hidden state after each, as the head would read it: float32 (len(ids), dim)."""
         return self._open().states(ids_of("ids", ids))
 
-    def embed(self, prompt, *, pooling=None, normalize=None):
+    def embed(self, prompt, *, pooling=None, normalize=None, dimensions=0):
         """The embedding of a text or of token ids: float32 (dim). Model.embed() reads several texts at once.
 
         pooling: "mean" of all hidden states, the first ("cls") or the last ("last"); None: what the model's files say, else the
-        mean. normalize: to length 1; None: as the files say, else so. The session then holds the text and nothing else.
+        mean. normalize: to length 1; None: as the files say, else so. dimensions: the first so many numbers alone (0: all), of models that were
+        trained for it (Matryoshka). The session then holds the text and nothing else.
         """
-        return self._open().embed(prompt_of(prompt), pooling, normalize)
+        return self._open().embed(prompt_of(prompt), pooling, normalize, count_of("dimensions", dimensions))
 
     def fork(self):
         """A session of its own with the same past; keys and values are shared until one of the two writes."""

@@ -281,8 +281,8 @@ void bind_sampler(py::module_& m) {
 
 /// Of texts, or of token ids.
 py::array embed_all(Engine& engine, const std::variant<std::vector<std::string>, std::vector<std::vector<TokenId>>>& texts, const std::optional<std::string>& pooling,
-                    std::optional<bool> normalize, bool truncate) {
-  EmbedOptions options{.pooling = pooling ? std::optional(find_pooling(*pooling)) : std::nullopt, .normalize = normalize, .truncate = truncate};
+                    std::optional<bool> normalize, std::int64_t dimensions, bool truncate) {
+  EmbedOptions options{.pooling = pooling ? std::optional(find_pooling(*pooling)) : std::nullopt, .normalize = normalize, .dimensions = dimensions, .truncate = truncate};
   options.progress = [signals = SignalCheck()](std::int64_t, std::int64_t) mutable {
     signals();
     return true;
@@ -359,14 +359,14 @@ void bind_session(py::module_& m) {
            },
            py::arg("ids"))
       .def("embed",
-           [](SessionHandle& h, const Prompt& prompt, const std::optional<std::string>& pooling, std::optional<bool> normalize) {
-             const EmbedOptions options{.pooling = pooling ? std::optional(find_pooling(*pooling)) : std::nullopt, .normalize = normalize};
+           [](SessionHandle& h, const Prompt& prompt, const std::optional<std::string>& pooling, std::optional<bool> normalize, std::int64_t dimensions) {
+             const EmbedOptions options{.pooling = pooling ? std::optional(find_pooling(*pooling)) : std::nullopt, .normalize = normalize, .dimensions = dimensions};
              return as_array(h.alone([&](Session& s) {
                const auto* text = std::get_if<std::string>(&prompt);
                return copy_of(text != nullptr ? embed(s, *text, options) : embed(s, std::get<1>(prompt), options));
              }));
            },
-           py::arg("prompt"), py::arg("pooling"), py::arg("normalize"))
+           py::arg("prompt"), py::arg("pooling"), py::arg("normalize"), py::arg("dimensions"))
       .def("states",
            [](SessionHandle& h, const std::vector<TokenId>& ids) {
              return rows_after(h, ids, h.session.model().config().dim, &Session::states);
@@ -383,7 +383,7 @@ void bind_session(py::module_& m) {
   py::class_<Engine>(m, "Engine")
       .def(py::init([](const Model& model, std::int64_t context, int threads) { return Engine(model, {.context = context, .threads = threads}); }), py::arg("model"), py::kw_only(),
            py::arg("context") = 0, py::arg("threads") = 0)
-      .def("embed", &embed_all, py::arg("texts"), py::arg("pooling"), py::arg("normalize"), py::arg("truncate"))
+      .def("embed", &embed_all, py::arg("texts"), py::arg("pooling"), py::arg("normalize"), py::arg("dimensions"), py::arg("truncate"))
       .def("rerank", &rerank_all, py::arg("query"), py::arg("documents"), py::arg("instruction"), py::arg("truncate"))
       .def("classify", &classify_all, py::arg("texts"), py::arg("second"), py::arg("truncate"));
   m.def("default_options", &default_options);

@@ -19,6 +19,10 @@ class Embeddings(Folder):
             np.testing.assert_array_equal(model.embed(text), row)
             np.testing.assert_array_equal(model.embed([model.tokenizer.encode(text)])[0], row)
             np.testing.assert_allclose(bantam.Session(model, kv="f32").embed(text), row, rtol=1e-5, atol=1e-6)
+        raw = model.embed(texts, normalize=False)
+        np.testing.assert_array_equal(model.embed(texts, normalize=False, dimensions=8), raw[:, :8])
+        np.testing.assert_allclose(model.embed(texts, dimensions=8), raw[:, :8] / np.linalg.norm(raw[:, :8], axis=1, keepdims=True), rtol=1e-5)
+        self.assertEqual(bantam.Session(model).embed(texts[0], dimensions=8).shape, (8,))
         last = model.embed(texts, pooling="last", normalize=False, threads=1)
         self.assertGreater(np.abs(last - rows).max(), 1e-3)
         self.assertEqual(model.embed([]).shape, (0, model.config["dim"]))
@@ -58,6 +62,12 @@ class Embeddings(Folder):
             model.embed("sea " * 100, context=8)
         with self.assertRaisesRegex(bantam.InvalidArgument, "pooling"):
             model.embed("sea", pooling="max")
+        with self.assertRaisesRegex(bantam.InvalidArgument, "dimensions: expected 1 to"):
+            model.embed("sea", dimensions=100_000)
+        with self.assertRaisesRegex(bantam.InvalidArgument, "dimensions: expected 0 to"):
+            model.embed("sea", dimensions=-1)
+        with self.assertRaisesRegex(TypeError, "dimensions: expected"):
+            model.embed("sea", dimensions="8")
         with self.assertRaisesRegex(TypeError, "found both"):
             model.embed(["sea", [1, 2]])
         with self.assertRaisesRegex(bantam.Unsupported, "rerank: expected a model with a classifier"):
