@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view version_key = "bantam_chat";
 // More text than any context holds.
-constexpr std::size_t largest_file = 64 << 20;
+constexpr std::size_t largest_chat = 64 << 20;
 
 struct Setting {
   const char* name;
@@ -40,7 +40,7 @@ void save_chat(const std::string& path, const SavedChat& chat) {
   if (exists(path)) {
     const auto is_chat = [&] {
       try {
-        return Json::parse_or_null(read_text_file(path, largest_file)).contains(version_key);
+        return Json::parse_or_null(read_text_file(path, largest_chat)).contains(version_key);
       } catch (const Error&) {
         return false;
       }
@@ -61,7 +61,7 @@ void save_chat(const std::string& path, const SavedChat& chat) {
 
 SavedChat load_chat(const std::string& path, const GenerateOptions& defaults) {
   const std::string place = printable(path, 400);
-  const Json json = Json::parse(read_text_file(path, largest_file), place);
+  const Json json = Json::parse(read_text_file(path, largest_chat), place);
   const auto wrong = [&](std::string_view what) { fail(Errc::corrupt, place, ": expected ", what, ", as /save writes it"); };
   const Json* const version = json.find(version_key);
   if (version == nullptr) wrong("a saved chat");

@@ -18,7 +18,7 @@ namespace bantam::cli {
 namespace {
 
 // A thousand long messages; what is beyond was not written here.
-constexpr std::size_t largest_file = 4 << 20;
+constexpr std::size_t largest_history = 4 << 20;
 constexpr std::size_t longest_line = 4096;
 
 std::vector<std::string> remembered_lines(std::string_view text) {
@@ -64,7 +64,7 @@ std::filesystem::path history_path() {
 std::vector<std::string> read_history(const std::filesystem::path& file) {
   std::vector<std::string> lines;
   try {
-    lines = remembered_lines(read_text_file(file, largest_file));
+    lines = remembered_lines(read_text_file(file, largest_history));
   } catch (const Error&) {
     return {};
   }
@@ -85,7 +85,7 @@ void remember(const std::filesystem::path& file, std::string_view line) {
   const auto size = std::filesystem::file_size(file, ignored);
   if (ignored || size < 64 * most_remembered) return;
   try {
-    const std::string all = read_text_file(file, largest_file);
+    const std::string all = read_text_file(file, largest_history);
     if (static_cast<std::size_t>(std::ranges::count(all, '\n')) < 2 * most_remembered) return;
     std::string kept;
     for (const std::string& old : read_history(file)) kept += old + "\n";

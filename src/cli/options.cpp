@@ -62,16 +62,25 @@ CLI::Option* add_integer(CLI::App& app, const std::string& names, std::int64_t& 
                     });
 }
 
+std::vector<std::string> between_commas(std::string_view option, std::span<const std::string> values) {
+  std::vector<std::string> found;
+  for (const std::string& value : values) {
+    for (std::size_t at = 0; at <= value.size();) {
+      const std::size_t end = std::min(value.find(',', at), value.size());
+      if (end == at) throw UsageError(message(option, ": expected something between commas, found ", value.empty() ? "nothing" : printable(value)));
+      found.push_back(value.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return found;
+}
+
 CLI::Option* add_integers(CLI::App& app, const std::string& names, std::vector<std::int64_t>& target, Bounds bounds, const std::string& help) {
   std::string usual;
   for (const std::int64_t value : target) usual += message(usual.empty() ? "" : ",", value);
   return add_parsed(app, names, "N[,N...]", with_default(help, usual), [&target, bounds, name = long_name(names)](const std::string& text) {
     target.clear();
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      target.push_back(parse_integer(name, text.substr(at, end - at), bounds));
-      at = end + 1;
-    }
+    for (const std::string& one : between_commas(name, {&text, 1})) target.push_back(parse_integer(name, one, bounds));
   });
 }
 

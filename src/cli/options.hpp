@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ CLI::Option* add_argument(CLI::App& app, const std::string& name, std::string& t
                           bool required = true);
 /// As many as there are, behind those before.
 CLI::Option* add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target, const std::string& help);
+/// The texts of an option's values, in each of which several may stand between commas. Throws UsageError, naming the option, where one is empty.
+[[nodiscard]] std::vector<std::string> between_commas(std::string_view option, std::span<const std::string> values);
 /// Whether the command line has it, its name there as messages say it, and what it is no use without.
 [[nodiscard]] bool given(const CLI::Option* option);
 [[nodiscard]] std::string name_of(const CLI::Option* option);

@@ -10,7 +10,7 @@
 #include "memory_bound.hpp"
 #include "output.hpp"
 #include "planned.hpp"
-#include "sampling_options.hpp"
+#include "serve_options.hpp"
 #include "server/server.hpp"
 #include "signals.hpp"
 #include "verbs.hpp"
@@ -18,76 +18,6 @@
 namespace bantam::cli {
 
 namespace {
-
-/// FrontOptions::most_logprobs.
-constexpr std::int64_t server_logprobs = 100;
-
-struct ServeOptions {
-  CommonOptions common;
-  LoadingOptions loading;
-  std::vector<std::string> models;
-  std::string models_folder;
-  std::int64_t most_loaded = 4, keep_alive = -1;
-  bool no_autoload = false;
-  std::string host = "127.0.0.1";
-  std::int64_t port = 8080, grpc_port = -1;
-  std::string alias;
-  std::int64_t parallel = 4, context = 0, queue = -1;
-  std::string kv = "f16";
-  std::string draft;
-  std::int64_t lookup = 0, mtp = 0;
-  std::vector<std::string> api_keys;
-  std::string api_key_file;
-  std::int64_t max_tokens = -1;
-  std::int64_t max_wait = 60, max_time = 0, drain = 30;
-  SamplingOptions sampling;
-  std::string seed;
-  bool ignore_eos = false, cache_prompt = false, no_cache_prompt = false;
-  std::string reasoning = "auto", reasoning_format = "auto", template_kwargs;
-  std::int64_t reasoning_budget = -1;
-  std::string chat_template, chat_template_file;
-  std::string slot_folder;
-  std::string key_file, certificate_file;
-  bool no_page = false;
-  bool no_slots = false, any_name = false;
-  bool slots = false, metrics = false, jinja = false, embeddings = false, reranking = false;  ///< what is always so
-  std::string cache_file;
-  std::int64_t rate_requests = 0, rate_tokens = 0, wrong_keys = 0;
-  std::int64_t most_logprobs = server_logprobs;
-  bool no_logprobs = false;
-  std::string request_log;
-  std::int64_t log_keep = 7, log_size = 64;
-  bool log_texts = false;
-  float breaker = 0, breaker_first_token = 0;
-  std::int64_t breaker_window = 30, breaker_rest = 10;
-  std::string trace;
-  std::vector<std::string> ladder;
-  float ladder_latency = 0, ladder_temperature = 0;
-  std::string ladder_memory, ladder_sensors;
-  std::int64_t ladder_rest = 30;
-  std::string canary;
-  float canary_share = 5, canary_drift = 0.5F;
-  std::int64_t probe = 0;
-  std::string probe_file;
-  std::string governor;
-};
-
-void check_options(const ServeOptions& o) {
-  for (const std::string& key : o.api_keys) {
-    if (key.empty()) throw UsageError("--api-key: expected a key, found none");
-  }
-  if (o.breaker < 0 || o.breaker >= 1) throw UsageError(message("--breaker: expected a share from 0 to below 1, found ", o.breaker));
-  if (!o.ladder.empty() && !(o.ladder_latency > 0) && o.ladder_memory.empty() && !(o.ladder_temperature > 0))
-    throw UsageError("--ladder: expected --ladder-latency, --ladder-memory or --ladder-temperature with it, found none");
-  if (o.ladder_latency < 0 || o.ladder_temperature < 0) throw UsageError("--ladder-latency, --ladder-temperature: expected 0 or more");
-  if (!(o.canary_share >= 0 && o.canary_share <= 100)) throw UsageError(message("--canary-share: expected 0 to 100, found ", o.canary_share));
-  if (!(o.canary_drift > 0)) throw UsageError(message("--canary-drift: expected more than 0 nats, found ", o.canary_drift));
-  if (o.grpc_port >= 0 && o.host.ends_with(".sock")) throw UsageError(message("--grpc-port: expected --host with an address, found ", printable(o.host, 4096)));
-  if (!o.probe_file.empty() && o.probe == 0) throw UsageError("--probe-file: expected --probe with it");
-  if (!(o.breaker_first_token >= 0)) throw UsageError(message("--breaker-first-token: expected 0 or more seconds, found ", o.breaker_first_token));
-  if (o.models.empty() && o.models_folder.empty()) throw UsageError("MODEL: expected a model, or --models-dir, found none");
-  at_most_one(!o.chat_template.empty() + !o.chat_template_file.empty(), "--chat-template, --chat-template-file");
-}
 
 #ifdef BANTAM_HAS_SERVER
 
@@ -100,15 +30,16 @@ std::string name_of_model(const std::string& path) {
   return plain.empty() || plain == "." ? "model" : plain;
 }
 
-/// One key a line.
+/// Those of the command line, and one a line of the file.
 void read_keys(ServeOptions& o) {
+  o.api_keys = between_commas("--api-key", o.api_keys);
   if (o.api_key_file.empty()) return;
   const std::string text = read_input(o.api_key_file);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     const std::size_t last = line.find_last_not_of(" \t\r");
-    if (last != std::string::npos) o.api_keys.push_back(line.substr(0, last + 1));
+    if (last != std::string::npos && line[0] != '#') o.api_keys.push_back(line.substr(0, last + 1));
     at = end + 1;
   }
   if (o.api_keys.empty()) fail(Errc::invalid_argument, printable(o.api_key_file, 4096), ": expected a key on a line, found none");
@@ -120,6 +51,7 @@ server::ChatOptions chat_of(const ServeOptions& o) {
     chat.template_kwargs = Json::parse_or_null(o.template_kwargs);
     if (!chat.template_kwargs.is_object()) throw UsageError(message("--chat-template-kwargs: expected a JSON object, found ", printable(o.template_kwargs)));
   }
+  if (!o.reasoning_effort.empty() && o.reasoning_effort != "default") chat.template_kwargs["reasoning_effort"] = o.reasoning_effort;
   // No thoughts are none that take no time, too.
   if (o.reasoning != "auto" || o.reasoning_budget == 0) chat.template_kwargs["enable_thinking"] = o.reasoning == "on" && o.reasoning_budget != 0;
   return chat;
@@ -234,9 +166,10 @@ std::vector<server::ServedModel> served_models(const ServeOptions& o, const serv
   for (const std::string& path : paths) {
     server::ModelOptions options = each;
     LoadingOptions loading = o.loading;
-    options.name = served.empty() && !o.alias.empty() ? o.alias : name_of_model(path);
+    if (served.empty() && !o.alias.empty()) options.other_names = between_commas("--alias", {&o.alias, 1});
+    options.name = options.other_names.empty() ? name_of_model(path) : options.other_names[0];
     options.cache_file = cache_file_of(o, options.name, has_choice);
-    const auto same = std::ranges::find_if(served, [&](const server::ServedModel& other) { return other.options.name == options.name; });
+    const auto same = std::ranges::find_if(served, [&](const server::ServedModel& other) { return other.options.is_called(options.name); });
     if (same != served.end())
       throw UsageError(message("MODEL: expected names that differ, found ", printable(options.name), " for ", printable(same->path.string()), " and ", printable(path), "; --alias names the first"));
     // Adapters and numbers of experts are of one model.
@@ -287,7 +220,7 @@ server::SteeringOptions steering_of(const ServeOptions& o, std::span<const serve
 int serve(ServeOptions o) {
   Sampling sampling = sampling_of(o.sampling);
   if (!o.seed.empty()) sampling.seed = static_cast<std::uint64_t>(parse_integer("--seed", o.seed, {-1}));
-  check_options(o);
+  check_serve_options(o);
   read_keys(o);
   apply(o.common);
   const bool has_choice = o.models.size() > 1 || !o.models_folder.empty();
@@ -303,6 +236,8 @@ int serve(ServeOptions o) {
                                   .chat = chat_of(o),
                                   .slot_folder = o.slot_folder,
                                   .max_tokens = o.max_tokens,
+                                  .pooling = o.pooling.empty() || o.pooling == "rank" ? std::nullopt : std::optional(find_pooling(o.pooling)),
+                                  .normalize = o.embd_normalize.empty() ? std::nullopt : std::optional(o.embd_normalize == "2"),
                                   .most_waiting = std::chrono::seconds(o.max_wait),
                                   .most_time = std::chrono::seconds(o.max_time)};
   std::vector<server::ServedModel> models = served_models(o, each, has_choice);
@@ -338,7 +273,7 @@ int serve(ServeOptions o) {
 #else
 
 int serve(const ServeOptions& o) {
-  check_options(o);
+  check_serve_options(o);
   fail(Errc::unsupported, "serve: this build was made without Boost (Debian: libboost-dev), which the server needs");
 }
 
@@ -349,83 +284,7 @@ int serve(const ServeOptions& o) {
 void add_serve(CLI::App& app, Action& action) {
   CLI::App& verb = add_verb(app, "serve", "serve a model to clients of OpenAI's API and of llama.cpp's server");
   const auto o = std::make_shared<ServeOptions>();
-  constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max();
-  add_arguments(verb, "MODEL", o->models, "Hugging Face folders, .gguf or .bantam files: of several, requests name the one that they want, which is loaded then");
-  add_text(verb, "--models-dir", o->models_folder, "FOLDER", "and every model in it");
-  add_integer(verb, "--models-max", o->most_loaded, {0, 1 << 20}, "of several models, so many may be loaded at a time; 0: as many as --memory holds");
-  add_flag(verb, "--no-models-autoload", o->no_autoload, "of several models, load those alone that POST /models/load asks for");
-  add_integer(verb, "--keep-alive", o->keep_alive, {-1, most_int}, "seconds after which a model that nobody uses is unloaded; -1: when others need its memory");
-  add_text(verb, "--host", o->host, "ADDRESS", "the address to listen on; 0.0.0.0: all of this machine's; a path that ends with .sock: a Unix socket");
-  add_text(verb, "--ssl-key-file", o->key_file, "FILE", "the key of TLS in PEM, with --ssl-cert-file");
-  add_text(verb, "--ssl-cert-file", o->certificate_file, "FILE", "its certificate, or a chain of them, in PEM");
-  add_integer(verb, "--port", o->port, {0, 65535}, "0: any that is free");
-  add_integer(verb, "--grpc-port", o->grpc_port, {-1, 65535}, "the same over gRPC, at the same address; -1: not");
-  add_text(verb, "--alias", o->alias, "NAME", "what clients call the model, the first of several [its file's name]");
-  add_flag(verb, "--any-name", o->any_name, "of one model, whatever name requests say; else others than its own get 404");
-  add_integer(verb, "--parallel", o->parallel, {1, 1024}, "texts that are generated at once");
-  add_integer(verb, "--queue", o->queue, {-1, 1 << 20},
-              "requests that may wait beside those; others get 429; -1: four for each of --parallel");
-  add_integer(verb, "--context", o->context, {0, std::int64_t{1} << 31},
-              "most tokens of each text; 0: what the model was made for, with --memory 8192 of them at most");
-  add_kv(verb, o->kv);
-  add_integer(verb, "--lookup", o->lookup, {0, 16}, "guess up to this many tokens of each text from what stands in it: faster where it repeats, never other text; 0: off");
-  add_integer(verb, "--mtp", o->mtp, {0, 16}, "the same by the layer that the model has for it (multi-token prediction); 0: off");
-  add_text(verb, "--draft", o->draft, "MODEL", "the same by a smaller model of the same vocabulary");
-  add_texts(verb, "--api-key", o->api_keys, "KEY", "clients must name it, or another of them; may be repeated");
-  add_text(verb, "--api-key-file", o->api_key_file, "FILE", "the same, a key a line");
-  add_integer(verb, "--max-wait", o->max_wait, {0, most_int}, "seconds that a request may wait for its turn; 0: as long as it likes");
-  add_integer(verb, "--max-time", o->max_time, {0, most_int}, "seconds that a request may take in all; 0: as long as it likes");
-  add_integer(verb, "--drain", o->drain, {0, most_int}, "seconds that requests have to end when a signal ends the server");
-  add_integer(verb, "-n,--max-tokens", o->max_tokens, {-1, most_int},
-              "most tokens of requests that do not say it, as all down to --chat-template-kwargs; -1: until the model ends");
-  add_sampling(verb, o->sampling);
-  add_text(verb, "--seed", o->seed, "N", "of the random numbers; -1: another for each request [-1]");
-  add_flag(verb, "--ignore-eos", o->ignore_eos, "go on after the model's end token");
-  add_flag(verb, "--no-cache-prompt", o->no_cache_prompt, "read every prompt whole");
-  add_choice(verb, "--reasoning", o->reasoning, {"auto", "on", "off"}, "whether models that can think first do: enable_thinking, for templates that read it");
-  add_integer(verb, "--reasoning-budget", o->reasoning_budget, {-1, most_int}, "most tokens of thoughts, then their end is written; 0: none; -1: as many as the model likes");
-  add_choice(verb, "--reasoning-format", o->reasoning_format, {"auto", "deepseek", "none"}, "none: thoughts are part of the text, with their marks; else they come beside it");
-  add_text(verb, "--chat-template-kwargs", o->template_kwargs, "JSON", "an object of what templates read besides messages and tools");
-  add_text(verb, "--chat-template", o->chat_template, "TEXT", "Jinja, in the place of the model's own");
-  add_text(verb, "--chat-template-file", o->chat_template_file, "FILE", "the same from a file");
-  add_text(verb, "--slot-save-path", o->slot_folder, "FOLDER", "clients may save there what is kept of a text, and restore it");
-  add_texts(verb, "--ladder", o->ladder, "NAME", "a smaller one of several models, which takes requests of the first where one of the bounds below is passed; the next one, the next; may be repeated");
-  add_number(verb, "--ladder-latency", o->ladder_latency, "seconds to the first token, on average; 0: any");
-  add_text(verb, "--ladder-memory", o->ladder_memory, "SIZE", "least memory that is to be left");
-  add_number(verb, "--ladder-temperature", o->ladder_temperature, "most degrees Celsius of the processors; 0: any");
-  add_text(verb, "--ladder-sensors", o->ladder_sensors, "FOLDER", "where sensors are, as in /sys [/sys]");
-  add_integer(verb, "--ladder-rest", o->ladder_rest, {0, most_int}, "seconds without any reason until the model before takes requests again");
-  add_text(verb, "--canary", o->canary, "NAME", "one of several models, which takes a share of the first one's conversations, and gives it back if it drifts");
-  add_number(verb, "--canary-share", o->canary_share, "percent of them");
-  add_number(verb, "--canary-drift", o->canary_drift, "nats a token by which what it writes may be more or less likely to it than the first one's is to that");
-  add_integer(verb, "--rate-requests", o->rate_requests, {0, most_int}, "most requests a minute of a client, by its key or else its address; others get 429; 0: any number");
-  add_integer(verb, "--rate-tokens", o->rate_tokens, {0, most_int}, "the same of tokens, read and generated");
-  add_integer(verb, "--wrong-keys", o->wrong_keys, {0, most_int}, "most wrong keys a minute from an address; then all that come from there get 429 for a while; 0: any number");
-  add_integer(verb, "--max-logprobs", o->most_logprobs, {0, server_logprobs}, "most log probabilities beside a token; fewer than 100: and no logit_bias with them");
-  add_flag(verb, "--no-logprobs", o->no_logprobs, "neither log probabilities nor logit_bias: with them a model's head can be read");
-  add_text(verb, "--request-log", o->request_log, "FILE", "a line of JSON for each request: who, what, status, tokens, times");
-  add_integer(verb, "--log-keep", o->log_keep, {0, 1000}, "older files of it that are kept");
-  add_integer(verb, "--log-size", o->log_size, {1, 1 << 20}, "MiB, or a day, after which it begins anew");
-  add_flag(verb, "--log-texts", o->log_texts, "with what was asked and answered");
-  add_number(verb, "--breaker", o->breaker, "where more than this share of requests fails, others get 503 for a while; 0: never");
-  add_number(verb, "--breaker-first-token", o->breaker_first_token, "a first token after so many seconds is a failure; 0: never");
-  add_integer(verb, "--breaker-window", o->breaker_window, {1, 3600}, "seconds over which they are counted");
-  add_integer(verb, "--breaker-rest", o->breaker_rest, {1, 3600}, "seconds until some are let in again to see");
-  add_integer(verb, "--probe", o->probe, {0, most_int}, "every so many seconds a fixed prompt; /health gets 503 where its text or logits are not what they were; 0: never");
-  add_text(verb, "--probe-file", o->probe_file, "FILE", "where these wait for the next start; without it those of the first probe are right");
-  add_text(verb, "--governor", o->governor, "POLICY", "fewer threads and texts at once before processors slow down for heat: default, or a file of JSON");
-  add_text(verb, "--trace", o->trace, "FILE", "what happened last, for Perfetto, when the server ends; /debug/trace?seconds=N shows it before");
-  add_flag(verb, "--no-webui", o->no_page, "without the page at /");
-  add_flag(verb, "--jinja", o->jinja, "nothing: templates are always Jinja");
-  add_flag(verb, "--metrics", o->metrics, "nothing: /metrics is always there");
-  add_flag(verb, "--no-slots", o->no_slots, "without GET /slots");
-  add_flag(verb, "--cache-prompt", o->cache_prompt, "nothing: prompts go on from what was kept");
-  add_flag(verb, "--slots", o->slots, "nothing: /slots is always there");
-  add_text(verb, "--cache-file", o->cache_file, "PATH", "where what is kept of texts waits for the next start; of several models in PATH.NAME");
-  add_flag(verb, "--embeddings", o->embeddings, "nothing: /v1/embeddings is always there");
-  add_flag(verb, "--reranking", o->reranking, "nothing: /v1/rerank is there for models that can");
-  add_loading(verb, o->loading);
-  add_common(verb, o->common);
+  add_serve_options(verb, *o);
   finish_verb(verb,
               "Prints `listening on http://HOST:PORT` on standard error when it is ready; with --json the same as a\n"
               "document on standard output. A browser finds a chat and curves there. SIGTERM and Ctrl-C end it when what is at hand is answered, a second one\n"

@@ -53,6 +53,7 @@ constexpr Spelling all[] = {
     {"run serve", "--typical-p", "--typical"},
     {"run serve", "--top-n-sigma", "--top-nsigma"},
     {"serve", "-rea", "--reasoning"},
+    {"serve", "--no-ui", "--no-webui"},
 };
 
 /// What llama.cpp's programs are told of GPUs, buffers, processors and logs, and needs no word here: nothing of it changes a text. An option of ours of
@@ -67,23 +68,27 @@ constexpr std::string_view with_ignored = "run serve perplexity embed rerank ben
 constexpr Ignored all_ignored[] = {
     // Where layers are
     {"-ngl --gpu-layers --n-gpu-layers -sm --split-mode -ts --tensor-split -mg --main-gpu -dev --device -ot --override-tensor -ncmoe --n-cpu-moe -ngld "
-     "--gpu-layers-draft --n-gpu-layers-draft -devd --device-draft --spec-draft-ngl --spec-draft-device -ncmoed --n-cpu-moe-draft --fit -fit --rpc",
+     "--gpu-layers-draft --n-gpu-layers-draft -devd --device-draft --spec-draft-ngl --spec-draft-device -ncmoed --n-cpu-moe-draft -ncffn --n-cpu-ffn --moe-cache-mib --fit -fit -fitt --fit-target -fitc --fit-ctx --rpc",
      Ignored::one},
-    {"-cmoe --cpu-moe -cmoed --cpu-moe-draft -nkvo --no-kv-offload -kvo --kv-offload --op-offload --no-op-offload --no-host --repack -nr --no-repack", Ignored::none},
+    {"-cmoe --cpu-moe -cmoed --cpu-moe-draft -nkvo --no-kv-offload -kvo --kv-offload --op-offload --no-op-offload --no-host --repack -nr --no-repack "
+     "--no-mmproj --no-mmproj-auto --mmproj-offload --no-mmproj-offload -bs --backend-sampling",
+     Ignored::none},
     // How they are run
     {"-fa --flash-attn", Ignored::on_or_off},
     {"-b --batch-size -ub --ubatch-size -tb --threads-batch -td --threads-draft -tbd --threads-batch-draft --threads-http -dt --defrag-thold --numa --poll "
      "--poll-batch --prio --prio-batch -C --cpu-mask -Cr --cpu-range --cpu-strict -Cb --cpu-mask-batch -Crb --cpu-range-batch --cpu-strict-batch -ctkd "
-     "--cache-type-k-draft -ctvd --cache-type-v-draft -cd --ctx-size-draft",
+     "--cache-type-k-draft -ctvd --cache-type-v-draft -cd --ctx-size-draft -lm --load-mode -lzm --lazy-mode",
      Ignored::one},
     {"-cb --cont-batching -nocb --no-cont-batching --warmup --no-warmup --mlock -dio --direct-io -ndio --no-direct-io --swa-full -kvu --kv-unified -no-kvu "
      "--no-kv-unified --check-tensors --perf --no-perf --spm-infill --no-context-shift --offline",
      Ignored::none},
     // What is kept and shown
-    {"-cram --cache-ram --cache-reuse -ctxcp --ctx-checkpoints --swa-checkpoints -sps --slot-prompt-similarity -to --timeout --tags --log-file -lv --verbosity "
+    {"-cram --cache-ram --cache-reuse -ctxcp --ctx-checkpoints --swa-checkpoints -cms --checkpoint-min-step -lcs --lookup-cache-static -lcd --lookup-cache-dynamic -sps --slot-prompt-similarity -to --timeout --sse-ping-interval --tags --log-file -lv --verbosity "
      "--log-verbosity",
      Ignored::one},
-    {"-v --verbose --log-verbose --log-disable --log-prefix --log-timestamps --props --webui", Ignored::none},
+    {"-v --verbose --log-verbose --log-disable --log-prefix --no-log-prefix --log-timestamps --no-log-timestamps --log-jsonl --no-log-jsonl "
+     "--cache-idle-slots --no-cache-idle-slots --props --webui --ui --models-autoload",
+     Ignored::none},
     {"--log-colors", Ignored::on_or_off},
 };
 

@@ -68,7 +68,7 @@ void App::passed(const SchedulerPass& pass) {
 
 void App::check_model(const Fields& fields) const {
   const std::string name = fields.text("model").value_or("");
-  if (common.options.has_choice || common.options.any_name || name.empty() || name == options.name || name == "default") return;
+  if (common.options.has_choice || common.options.any_name || name.empty() || options.is_called(name) || name == "default") return;
   throw ApiError(404, "invalid_request_error",
                  message("the model ", printable(name), " does not exist: expected ", options.name), "model",
                  "model_not_found");

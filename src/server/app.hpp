@@ -142,6 +142,7 @@ void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange);
 void classify_texts(App& app, const std::shared_ptr<Exchange>& exchange);
 void tokenize(App& app, const std::shared_ptr<Exchange>& exchange);
 void detokenize(App& app, const std::shared_ptr<Exchange>& exchange);
+void plain_embedding(App& app, const std::shared_ptr<Exchange>& exchange);
 void apply_template(App& app, const std::shared_ptr<Exchange>& exchange);
 void props(App& app, const std::shared_ptr<Exchange>& exchange);
 void slots(App& app, const std::shared_ptr<Exchange>& exchange);

@@ -34,16 +34,21 @@ class Reading {
   RequestRecord* record_;
 };
 
-/// A text, tokens, or an array of either; llama.cpp says `content`.
-std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields, std::string_view name = "input") {
+/// A text, tokens, or an array of either; llama.cpp says `content`, and Hugging Face `inputs`.
+std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields, std::string_view name) {
   const Json* input = fields.find(name);
   if (input == nullptr) input = fields.find("input");
   if (input == nullptr) throw bad_request("input: expected a text, tokens, or an array of either, found none", "input");
+  // The end of a text is left out, and not what the tokenizer puts behind it.
+  EncodeOptions encode;
+  const std::int64_t most = fields.integer("truncate_prompt_tokens", -1).value_or(fields.flag("truncate", false) ? -1 : 0);
+  if (most != 0) encode.longest = static_cast<std::size_t>(most < 0 ? app.engine.context() : most);
   const auto tokens_of = [&](const Json& one) {
-    if (one.is_string()) return app.tokenizer().encode(one.string());
+    if (one.is_string()) return app.tokenizer().encode(one.string(), encode);
     if (!one.is_array()) refuse("input", "texts or arrays of tokens", one);
     std::vector<TokenId> tokens;
     for (const Json& id : one) tokens.push_back(token_of(id, app.vocab(), "input"));
+    if (most != 0) tokens.resize(std::min(tokens.size(), encode.longest));
     return tokens;
   };
   std::vector<std::vector<TokenId>> inputs;
@@ -61,6 +66,31 @@ std::vector<std::vector<TokenId>> inputs_of(const App& app, const Fields& fields
   return inputs;
 }
 
+/// What the model makes of a request's texts, a row each.
+Tensor<float, 2> embedded(App& app, const Fields& fields, std::string_view name, Reading& reading) {
+  const std::int64_t dim = app.engine.model().config().embedding_dim();
+  EmbedOptions options{.pooling = app.options.pooling, .normalize = app.options.normalize, .adapters = app.adapters.now(), .progress = reading.progress()};
+  options.dimensions = fields.integer("dimensions", 1).value_or(0);
+  if (options.dimensions > dim) {
+    throw bad_request(message("dimensions: expected 1 to ", dim, ", which the model's vectors have, found ", options.dimensions), "dimensions");
+  }
+  // llama.cpp's number of a norm, of which 2 and none are known.
+  if (const auto norm = fields.integer("embd_normalize", -1)) {
+    if (*norm != 2 && *norm != -1) throw bad_request(message("embd_normalize: expected 2, length 1, or -1, as they are, found ", *norm), "embd_normalize");
+    options.normalize = *norm == 2;
+  }
+  if (fields.find("normalize") != nullptr) options.normalize = fields.flag("normalize", true);
+  return embed(app.engine, inputs_of(app, fields, name), options);
+}
+
+std::vector<float> row_of(const Tensor<float, 2>& rows, std::int64_t i) { return {&rows(i, 0), &rows(i, 0) + rows.extent(1)}; }
+
+Json list_of(const Tensor<float, 2>& rows) {
+  Json list = Json::array();
+  for (std::int64_t i = 0; i < rows.extent(0); ++i) list.push_back(row_of(rows, i));
+  return list;
+}
+
 }  // namespace
 
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
@@ -69,20 +99,15 @@ void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.check_model(fields);
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") throw bad_request("encoding_format: expected float or base64", "encoding_format");
-  const std::int64_t dim = app.engine.model().config().embedding_dim();
-  if (const auto asked = fields.integer("dimensions", 1); asked && *asked != dim) {
-    throw bad_request(message("dimensions: expected ", dim, ", which the model's vectors have, found ", *asked), "dimensions");
-  }
-  const std::vector<std::vector<TokenId>> inputs = inputs_of(app, fields);
   Reading reading(*exchange);
-  const Tensor<float, 2> rows = embed(app.engine, inputs, {.adapters = app.adapters.now(), .progress = reading.progress()});
+  const Tensor<float, 2> rows = embedded(app, fields, "input", reading);
   Json data = Json::array();
   for (std::int64_t i = 0; i < rows.extent(0); ++i) {
-    const std::span<const float> row(&rows(i, 0), static_cast<std::size_t>(dim));
+    const std::vector<float> row = row_of(rows, i);
     // Floats, the least byte first, as OpenAI's clients ask for them.
     static_assert(std::endian::native == std::endian::little);
-    const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size_bytes());
-    Json vector = format == "base64" ? Json(base64_of(bytes)) : Json(std::vector<float>(row.begin(), row.end()));
+    const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+    Json vector = format == "base64" ? Json(base64_of(bytes)) : Json(row);
     data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(vector)}});
   }
   app.answer(*exchange, Json{{"object", "list"}, {"data", std::move(data)}, {"model", app.options.name}, {"usage", reading.usage()}});
@@ -90,16 +115,20 @@ void embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
 
 void native_embedding(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Json body = parse_body(exchange->request());
-  const std::vector<std::vector<TokenId>> inputs = inputs_of(app, Fields(body), "content");
   Reading reading(*exchange);
-  const Tensor<float, 2> rows = embed(app.engine, inputs, {.adapters = app.adapters.now(), .progress = reading.progress()});
+  const Tensor<float, 2> rows = embedded(app, Fields(body), "content", reading);
   Json list = Json::array();
   for (std::int64_t i = 0; i < rows.extent(0); ++i) {
     // A list of vectors, of which there is one where they are pooled.
-    Json vectors = Json::array({std::vector<float>(&rows(i, 0), &rows(i, 0) + rows.extent(1))});
-    list.push_back({{"index", i}, {"embedding", std::move(vectors)}});
+    list.push_back({{"index", i}, {"embedding", Json::array({row_of(rows, i)})}});
   }
   app.answer(*exchange, list);
+}
+
+void plain_embedding(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  Reading reading(*exchange);
+  app.answer(*exchange, list_of(embedded(app, Fields(body), "inputs", reading)));
 }
 
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {

@@ -38,6 +38,7 @@ constexpr Endpoint endpoints[] = {
     {"POST", "/v1/embeddings", embeddings, Endpoint::Kind::reads},
     {"POST", "/embeddings", embeddings, Endpoint::Kind::reads},
     {"POST", "/embedding", native_embedding, Endpoint::Kind::reads},
+    {"POST", "/embed", plain_embedding, Endpoint::Kind::reads},
     {"POST", "/v1/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/rerank", rerank_documents, Endpoint::Kind::reads},
     {"POST", "/reranking", rerank_documents, Endpoint::Kind::reads},

@@ -61,7 +61,7 @@ void Models::start() {
 
 Models::Entry& Models::find(std::string_view name) {
   if (name.empty() || name == "default") return entries_.front();
-  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.served.options.name == name; });
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.served.options.is_called(name); });
   if (found != entries_.end()) return *found;
   constexpr std::size_t most_named = 8;
   std::string names;

@@ -44,10 +44,7 @@ void list_models(Models& models, const std::shared_ptr<Exchange>& exchange) {
   constexpr std::string_view folder = "/models/";
   if (const std::size_t begin = path.find(folder); begin != std::string_view::npos) {
     const std::string_view name = path.substr(begin + folder.size());
-    for (const ModelState& state : models.states()) {
-      if (state.name == name) return common.answer(*exchange, listed_model(common, state));
-    }
-    throw ApiError(404, "invalid_request_error", message("the model ", printable(name), " does not exist"), "model", "model_not_found");
+    return common.answer(*exchange, listed_model(common, models.state(name)));
   }
   const std::vector<ModelState> states = models.states();
   Json list = Json::array();

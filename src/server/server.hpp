@@ -1,6 +1,7 @@
 // The server: models behind the interfaces that clients of OpenAI's API and of llama.cpp's server speak.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bantam/model/pooling.hpp"
 #include "bantam/session/scheduler.hpp"
 #include "io/json.hpp"
 #include "server/front.hpp"
@@ -29,6 +31,7 @@ struct ChatOptions {
 /// How one model is served.
 struct ModelOptions {
   std::string name = "model";         ///< what clients call it
+  std::vector<std::string> other_names = {};  ///< what they may call it, too
   std::string chat_template = {};     ///< Jinja, in the place of the model's
   int threads = 0;                    ///< 0: the physical cores that the process may use
   SchedulerOptions scheduler = {};
@@ -40,8 +43,12 @@ struct ModelOptions {
   std::string cache_file = {};        ///< where texts that are kept wait for the next start; empty: nowhere
   std::string slot_folder = {};       ///< where clients may save what is kept of a text; empty: nowhere
   std::int64_t max_tokens = -1;       ///< of requests that say nothing; -1: until the model ends or the context is full
+  std::optional<Pooling> pooling = {};    ///< of embeddings; none: as the model's files say
+  std::optional<bool> normalize = {};     ///< the same of their length
   std::chrono::seconds most_waiting{60};  ///< for a place, and before that for the model; 0: without bound
   std::chrono::seconds most_time{0};      ///< for a whole request; 0: without bound
+
+  [[nodiscard]] bool is_called(std::string_view by) const { return by == name || std::ranges::find(other_names, by) != other_names.end(); }
 };
 
 /// What loading a model brings.

@@ -32,7 +32,7 @@ std::string beginning_of(const Json& body) {
 
 void Steering::choose(ModelWanted& wanted, Models& models, std::string_view client, const Json& body) {
   if (!ladder_.is_on() && !canary_.is_on()) return;
-  if (!wanted.name.empty() && wanted.name != "default" && wanted.name != first_) return;
+  if (models.state(wanted.name).name != first_) return;
   if (ladder_.is_on()) {
     std::string smaller = ladder_.choose(std::chrono::steady_clock::now());
     const bool can_be_there = models.common().options.loads_on_demand || (!smaller.empty() && models.state(smaller).app);

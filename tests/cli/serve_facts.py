@@ -3,6 +3,7 @@ import base64
 import concurrent.futures
 import http.client
 import json
+import math
 import os
 import re
 import signal
@@ -226,8 +227,20 @@ def facts_embeddings(h, models):
         for given, wanted in ((ids, expected), (ids[1], expected[1:])):
             h.equal("tokens", rounded(one["embedding"] for one in server.ask("/v1/embeddings", {"input": given}).json["data"]), rounded(wanted))
         for wrong in ({}, {"input": []}, {"input": 5}, {"input": [[]]}, {"input": [["a"]]}, {"input": [1, "a"]}, {"input": [-1]}, {"input": [10**9]}, {"input": "a", "encoding_format": "hex"},
-                      {"input": "a", "dimensions": 3}, {"input": "a " * 4000}, {"input": ["a"] * 3000}):
+                      {"input": "a", "dimensions": 0}, {"input": "a", "dimensions": len(raw[0]) + 1}, {"input": "a", "dimensions": "8"}, {"input": "a", "embd_normalize": 1}, {"input": "a", "normalize": 1},
+                      {"input": "a", "truncate": "End"}, {"input": "a " * 4000}, {"input": ["a"] * 3000}):
             answer = server.ask("/v1/embeddings", wrong)
+        raw = h.json("embed", h.gguf("stories260k"), *texts, "--no-normalize")["embeddings"]
+        short = [[x / math.hypot(*row[:8]) for x in row[:8]] for row in raw]
+        for more, wanted in (({"normalize": False}, raw), ({"embd_normalize": -1}, raw), ({"embd_normalize": 2}, expected), ({"dimensions": 8}, short), ({"dimensions": 8, "normalize": False}, [row[:8] for row in raw]),
+                             ({"dimensions": len(raw[0])}, expected)):
+            h.equal(f"{more}", rounded(one["embedding"] for one in server.ask("/v1/embeddings", {"input": texts, **more}).json["data"]), rounded(wanted))
+        h.equal("/embed, as TEI has it", rounded(server.ask("/embed", {"inputs": texts}).json), rounded(expected))
+        h.equal("of one text", rounded(server.ask("/embed", {"inputs": texts[0], "normalize": False}).json), rounded(raw[:1]))
+        long = "The dog ran. " * 400
+        cut = server.ask("/tokenize", {"content": long, "add_special": True}).json["tokens"][:h.json("inspect", h.gguf("stories260k"))["config"]["context"]]
+        h.equal("truncate", [rounded(server.ask("/embed", {"inputs": given, "truncate": True}).json) for given in (long, [server.ask("/tokenize", {"content": long, "add_special": True}).json["tokens"]])],
+                [rounded(server.ask("/embed", {"inputs": [cut]}).json)] * 2)
             h.fact(f"refused: {str(wrong)[:40]}", answer.status == 400 and answer.json["error"]["message"], answer.body[:200])
         h.equal("another model", server.ask("/v1/embeddings", {"input": "a", "model": "other"}).status, 404)
         refused = server.ask("/v1/rerank", {"query": "a", "documents": ["b"]})
@@ -717,11 +730,14 @@ def facts_keys(h, models):
         return
     with Server(h, "--no-webui") as server:
         h.equal("--no-webui", [server.ask("/").status, server.ask("/page/page.js").status], [404, 404])
-    h.write("keys", "one\n\ntwo  \n")
-    with Server(h, "--api-key", "secret", "--api-key-file", h.temporary("keys")) as server:
+    for keys in ["", ",", "one,", "one,,two"]:
+        h.refuses(2, "serve", h.gguf("stories260k"), "--api-key", keys, says="--api-key: expected something between commas")
+    h.write("keys", "# of the first\none\n\ntwo  \n")
+    with Server(h, "--api-key", "secret,third", "--api-key", "fourth", "--api-key-file", h.temporary("keys")) as server:
         body = {"prompt": "Once", "max_tokens": 2}
         for headers, status in [({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": "Bearer secre"}, 401), ({"Authorization": "Bearer "}, 401), ({"Authorization": "secret"}, 401),
-                                ({"Authorization": "Bearer secret"}, 200), ({"Authorization": "Bearer two"}, 200), ({"X-Api-Key": "one"}, 200)]:
+                                ({"Authorization": "Bearer secret,third"}, 401), ({"Authorization": "Bearer # of the first"}, 401),
+                                ({"Authorization": "Bearer secret"}, 200), ({"Authorization": "Bearer third"}, 200), ({"Authorization": "Bearer fourth"}, 200), ({"Authorization": "Bearer two"}, 200), ({"X-Api-Key": "one"}, 200)]:
             answer = server.ask("/v1/completions", body, headers=headers)
             h.equal(f"{headers}", answer.status, status)
             if status == 401:

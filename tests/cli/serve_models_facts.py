@@ -130,6 +130,14 @@ def facts_folder(h, models):
         h.equal("--models-dir beside a model", [one["id"] for one in server.ask("/v1/models").json["data"]], ["first", "hub", "two"])
         h.equal("a folder of it", server.ask("/completion", {"prompt": "Once", "n_predict": 1, "model": "hub"}).status, 200)
     gguf = h.gguf("stories260k")
+    with Server(h, "--models-dir", str(folder), "--alias", "first,again") as server:
+        h.equal("by each of its names", [server.ask("/completion", {"prompt": "Once", "n_predict": 1, "model": name}).status for name in ["first", "again", "first,again"]], [200, 200, 404])
+        h.equal("listed by the first", [one["id"] for one in server.ask("/v1/models").json["data"]], ["first", "hub", "two"])
+    with Server(h, "--alias", "first,again") as server:
+        h.equal("the only one, too", [server.ask("/completion", {"prompt": "Once", "n_predict": 1, "model": name}).json["model"] for name in ["again", "first"]], ["first"] * 2)
+        h.equal("other names", server.ask("/v1/completions", {"prompt": "Once", "model": "first,again"}).status, 404)
+    h.refuses(2, "serve", gguf, h.gguf("books4m"), "--alias", "first,books4m-f16", "--port", "0", says="names that differ")
+    h.refuses(2, "serve", gguf, "--alias", "first,", "--port", "0", says="--alias: expected something between commas")
     h.refuses(2, "serve", "--port", "0", says="--models-dir")
     h.refuses(2, "serve", gguf, str(folder / "one.gguf"), gguf, "--alias", "one", "--port", "0", says="names that differ")
     h.refuses(1, "serve", gguf, h.temporary("not-there"), "--port", "0", says="not-there")

@@ -163,13 +163,14 @@ def facts_usual(h, models):
         for wrong in [{"samplers": ["no"]}, {"samplers": ["top_k", "top_k"]}, {"samplers": ["top_k"] * 10}, {"samplers": 5}, {"response_fields": 5}, {"response_fields": ["a"] * 65}, {"post_sampling_probs": True}]:
             answer = server.ask("/completion", {**prompt, **wrong})
             h.fact(f"refused: {str(wrong)[:60]}", answer.status == 400 and answer.error["param"] == next(iter(wrong)), answer)
-    template = "{{ messages[0].content }}{{ enable_thinking }}{{ level }}"
+    template = "{{ messages[0].content }}{{ enable_thinking }}{{ level }}{{ reasoning_effort }}"
     chat = {"messages": [{"role": "user", "content": "x"}]}
     for options, made in [((), "x"), (("--reasoning", "off"), "xFalse"), (("--reasoning", "on"), "xTrue"), (("--reasoning-budget", "0"), "xFalse"),
+                          (("--reasoning-effort", "high"), "xhigh"), (("--reasoning-effort", "default"), "x"),
                           (("--chat-template-kwargs", '{"enable_thinking": true, "level": 7}'), "xTrue7")]:
         with Server(h, "--chat-template", template, *options) as server:
             h.equal(f"templates read {options}", server.ask("/apply-template", chat).json["prompt"], made)
-            h.equal("and a request's own", server.ask("/apply-template", {**chat, "chat_template_kwargs": {"enable_thinking": 1, "level": 2}}).json["prompt"], "x12")
+            h.equal("and a request's own", server.ask("/apply-template", {**chat, "chat_template_kwargs": {"enable_thinking": 1, "level": 2, "reasoning_effort": 3}}).json["prompt"], "x123")
     h.refuses(2, "serve", h.gguf("stories260k"), models / "books4m", "--any-name", says="expected one model")
     for option in [["--chat-template-kwargs", "{"], ["--chat-template-kwargs", "[]"], ["--reasoning", "maybe"], ["--reasoning-format", "x"], ["--samplers", "top_k;no"], ["-ctk", "q9"], ["-ctk", "q8_0", "-ctv", "f16"]]:
         h.refuses(2, "serve", h.gguf("stories260k"), *option)
