@@ -208,8 +208,7 @@ std::optional<AskedGrammar> read_grammar(const Fields& fields) {
 }  // namespace
 
 Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
-  fields.not_yet({"bad_words", "allowed_token_ids", "use_beam_search", "truncate_prompt_tokens",
-                  "include_stop_str_in_output", "suffix", "image_data", "logits_processors"});
+  fields.not_yet({"bad_words", "allowed_token_ids", "use_beam_search", "suffix", "image_data", "logits_processors"});
   Asked asked;
   GenerateOptions& g = asked.texts.generate;
   g.sampling = app.options.sampling;
@@ -241,13 +240,32 @@ Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens) {
   asked.token_ids = fields.flag("return_token_ids", false);
   if (const Json* options = fields.object("stream_options")) {
     if (!asked.stream) throw bad_request("stream_options: expected \"stream\": true with it", "stream_options");
-    asked.include_usage = Fields(*options, "stream_options").flag("include_usage", false);
+    const Fields how(*options, "stream_options");
+    asked.include_usage = how.flag("include_usage", false);
+    asked.usage_so_far = how.flag("continuous_usage_stats", false);
   }
+  asked.keeps_stop = fields.flag("include_stop_str_in_output", false);
   if (const std::optional<AskedGrammar> given = read_grammar(fields)) {
     g.grammar.emplace(app.grammars.get(given->kind, given->source));
     asked.is_answer = given->is_answer;
   }
   return asked;
+}
+
+void cut_prompts(const App& app, const Fields& fields, std::string_view name, Asked& asked) {
+  const auto count = fields.integer(name, -1);
+  if (!count) return;
+  if (*count == 0) refuse(name, "1 or more, or -1", 0);
+  const std::string side = fields.text("truncation_side").value_or("left");
+  if (side != "left" && side != "right") throw bad_request("truncation_side: expected left or right", "truncation_side");
+  const std::int64_t written = std::max<std::int64_t>(asked.texts.generate.max_tokens, 1), room = std::max<std::int64_t>(app.scheduler.context() - written, 1);
+  const auto most = static_cast<std::size_t>(*count < 0 ? room : *count);
+  for (std::vector<TokenId>& prompt : asked.texts.prompts) {
+    if (prompt.size() <= most) continue;
+    asked.is_cut = true;
+    if (side == "left") prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(most));
+    prompt.resize(most);
+  }
 }
 
 void read_prompt_logprobs(const Fields& fields, Asked& asked) {

@@ -222,6 +222,7 @@ ChatAsked read_chat(App& app, const Json& body) {
   if (!chat.is_plain) generate.spell = app.reply_marks;
   chat.prompt = chat_prompt_of(app, body, chat.tools.use != ToolUse::none);
   chat.asked.texts.prompts = {chat.asked.texts.reuse ? app.replays.tokens_of(chat.prompt, tools_text(chat.tools)) : chat_tokens(app, chat.prompt)};
+  cut_prompts(app, fields, "truncate_prompt_tokens", chat.asked);
   const std::int64_t budget = fields.integer("thinking_budget_tokens", -1).value_or(app.options.chat.thinking_budget);
   if (budget >= 0 && !generate.grammar) generate.process = thinking_budget(app.tokenizer(), app.reply_form, chat.prompt, budget);
   return chat;

@@ -74,7 +74,7 @@ class CompletionChat final : public ChatWriting {
     one["finish_reason"] = std::move(reason);
     Json json = frame("chat.completion.chunk");
     json["choices"] = Json::array({std::move(one)});
-    if (asked().include_usage) json["usage"] = nullptr;
+    add_usage(json);
     if (ends || (asked().timings && !begins)) json["timings"] = timings(reply.stats);
     if (asked().prompt_logprobs >= 0 && ends && text == 0) json["prompt_logprobs"] = prompt_logprobs_of(scored());
     if (asked().token_ids && !std::exchange(told_prompt_, true)) json["prompt_token_ids"] = ids_of(asked().texts.prompts.front());

@@ -85,8 +85,8 @@ void ChatWriting::take(const Update& update) {
 
 /// For when the client sends the reply back.
 void ChatWriting::remember(std::size_t text) {
-  // Of a stop text there are tokens that nobody was told of.
-  if (!asked().texts.reuse || !replies_[text].stop_text.empty()) return;
+  // Of a stop text there are tokens that nobody was told of; and a prompt that was cut is not what its text says.
+  if (!asked().texts.reuse || asked().is_cut || !replies_[text].stop_text.empty()) return;
   std::vector<TokenId> tokens = asked().texts.prompts.front();
   tokens.insert(tokens.end(), open_[text].tokens.begin(), open_[text].tokens.end());
   app().replays.add(prompt_, std::move(tokens), replies_[text].parsed());

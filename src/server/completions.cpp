@@ -41,6 +41,8 @@ class CompletionWriting final : public Writing {
     Json best = Json::object();
     const auto count = std::min(token.top.size(), static_cast<std::size_t>(asked().texts.top_logprobs));
     for (std::size_t i = 0; i < count; ++i) best[bytes_of(token.top[i].first)] = std::max(static_cast<double>(token.top[i].second), -9999.0);
+    // The token that came is always among them, as OpenAI has it.
+    if (!best.contains(bytes_of(token.id))) best[bytes_of(token.id)] = std::max(static_cast<double>(token.logprob), -9999.0);
     lists.add(bytes_of(token.id), std::max(static_cast<double>(token.logprob), -9999.0), std::move(best), offset);
   }
 
@@ -114,7 +116,7 @@ class CompletionWriting final : public Writing {
     if (w.text.empty() && !asked().logprobs && w.end == TextEnd::running) return;
     Json json = frame();
     json["choices"] = Json::array({choice_of(update.text)});
-    if (asked().include_usage) json["usage"] = nullptr;
+    add_usage(json);
     if (w.end != TextEnd::running || asked().timings) json["timings"] = timings(w.stats);
     event(json);
     for (const DrawnToken& token : w.tokens) w.length += bytes_of(token.id).size();
@@ -161,6 +163,7 @@ void completions(App& app, const std::shared_ptr<Exchange>& exchange) {
     asked.texts.top_logprobs = static_cast<int>(*count);
   }
   asked.texts.prompts = read_prompts(app, fields.find("prompt")).tokens;
+  cut_prompts(app, fields, "truncate_prompt_tokens", asked);
   if (fields.flag("echo", false)) {
     if (asked.logprobs) asked.texts.prompt_logprobs = asked.texts.top_logprobs;
     for (const std::vector<TokenId>& prompt : asked.texts.prompts) asked.prompts.push_back(app.tokenizer().decode(prompt));

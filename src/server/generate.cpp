@@ -11,7 +11,7 @@ Json native_of_parameters(const Fields& p) {
   const auto pass = [&](std::string_view theirs, std::string_view ours) {
     if (const Json* value = p.find(theirs)) out[ours] = *value;
   };
-  p.not_yet({"best_of", "decoder_input_details", "top_n_tokens", "truncate", "watermark", "adapter_id"});
+  p.not_yet({"best_of", "decoder_input_details", "top_n_tokens", "watermark", "adapter_id"});
   for (const std::string_view name : {"top_k", "top_p", "typical_p", "repetition_penalty", "frequency_penalty", "seed", "stop"}) pass(name, name);
   constexpr int usual_tokens = 100;  // its own
   out["max_tokens"] = usual_tokens;
@@ -97,6 +97,7 @@ void start_generate(App& app, const std::shared_ptr<Exchange>& exchange, bool st
   asked.logprobs = app.common.front.options().most_logprobs >= 0;
   if (asked.logprobs) asked.texts.top_logprobs = 0;
   asked.texts.prompts = {app.tokenizer().encode(*inputs, {.parse_special = true})};
+  cut_prompts(app, parameters, "truncate", asked);
   const std::string front = parameters.flag("return_full_text", false) ? *inputs : std::string();
   std::make_shared<GenerateWriting>(app, exchange, std::move(asked), parameters.flag("details", false), front)->start();
 }

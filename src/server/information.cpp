@@ -60,6 +60,11 @@ void tokenize(App& app, const std::shared_ptr<Exchange>& exchange) {
   json["tokens"] = std::move(list);
   if (as_vllm) json["count"] = tokens.size();
   if (as_vllm) json["max_model_len"] = app.scheduler.context();
+  if (as_vllm && fields.flag("return_token_strs", false)) {
+    Json pieces = Json::array();
+    for (const TokenId id : tokens) pieces.push_back(app.tokenizer().piece(id));
+    json["token_strs"] = std::move(pieces);
+  }
   app.answer(*exchange, json);
 }
 

@@ -21,7 +21,9 @@ void Writing::start() {
   TextRequest request = asked_.texts;
   if (compares_) request.top_logprobs = std::max(request.top_logprobs, 0);
   const auto id = app_.scheduler.submit(std::move(request), [self](const TextUpdate& update) {
-    self->app_.common.http.post([self, copy = Update(update)] { self->update(copy); });
+    Update copy(update);
+    if (self->asked_.keeps_stop) copy.piece += copy.stop_text;
+    self->app_.common.http.post([self, copy = std::move(copy)] { self->update(copy); });
   });
   if (!id && app_.common.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
   if (!id) throw ApiError(429, "rate_limit_error", "too many requests are waiting", {}, "rate_limit_exceeded");
@@ -156,7 +158,11 @@ void Writing::event(const Json& json, std::string_view name) {
   if (!name.empty()) held_ += message("event: ", name, '\n');
   held_ += "data: ";
   held_ += json.dump(Json::Style{.replace_invalid = true});
-  held_ += "\n\n";
+  held_ += '\n';
+}
+
+void Writing::add_usage(Json& frame) const {
+  if (asked_.include_usage) frame["usage"] = asked_.usage_so_far ? usage() : Json();
 }
 
 Json Writing::usage() const {

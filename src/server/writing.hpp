@@ -12,6 +12,9 @@ struct Asked {
   TextRequest texts;
   bool stream = false;
   bool include_usage = false;
+  bool usage_so_far = false;  ///< with every event of a stream, not behind the last alone
+  bool keeps_stop = false;    ///< a stop text that ends a text is part of it
+  bool is_cut = false;        ///< a prompt is not what was sent, but a part of it
   bool timings = false;      ///< with every event that brings tokens, not with the last alone
   bool logprobs = false;
   int prompt_logprobs = -1;  ///< beside each token of the prompt, as vLLM gives them; -1: none, not even of the token
@@ -22,6 +25,9 @@ struct Asked {
 
 /// Reads what the endpoints have in common: sampling, stop texts, grammar, n, stream. `max_tokens` where nothing says how many.
 [[nodiscard]] Asked read_asked(App& app, const Fields& fields, std::int64_t max_tokens);
+/// Leaves as many tokens of each prompt as a member of that name says, -1: as many as there is room for; the last ones, or with `truncation_side` right the
+/// first. As vLLM has it.
+void cut_prompts(const App& app, const Fields& fields, std::string_view name, Asked& asked);
 /// Reads what asks for log probabilities of prompts.
 void read_prompt_logprobs(const Fields& fields, Asked& asked);
 /// Throws ApiError (400, with the numbers) unless the prompts leave room for a token.
@@ -83,6 +89,8 @@ class Writing : public std::enable_shared_from_this<Writing> {
   [[nodiscard]] Asked& asked() noexcept { return asked_; }
   [[nodiscard]] App& app() noexcept { return app_; }
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return app_.tokenizer(); }
+  /// What an event before that says of usage, if anything.
+  void add_usage(Json& frame) const;
   /// {prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details}
   [[nodiscard]] Json usage() const;
   /// llama.cpp's figures of a text.

@@ -188,6 +188,9 @@ def facts_information(h, models):
         h.equal("/tokenize: text is text where asked", server.ask("/tokenize", {"content": text, "parse_special": False}).json["tokens"], plain)
         pieces = server.ask("/tokenize", {"content": "a 😀", "with_pieces": True}).json["tokens"]
         h.fact("/tokenize with_pieces", all(set(p) == {"id", "piece"} for p in pieces) and any(isinstance(p["piece"], list) for p in pieces), pieces)
+        strings = server.ask("/tokenize", {"prompt": "The dog", "return_token_strs": True}).json
+        spelled = {id: piece for piece, id in json.loads((models / "stories260k" / "tokenizer.json").read_text())["model"]["vocab"].items()}
+        h.equal("with strings, as its files spell them", strings["token_strs"], [spelled[id] for id in strings["tokens"]])
         h.equal("/tokenize as vLLM", server.ask("/tokenize", {"prompt": "The dog"}).json["count"], 1 + len(server.ask("/tokenize", {"content": "The dog"}).json["tokens"]))
         h.equal("/detokenize", server.ask("/detokenize", {"tokens": server.ask("/tokenize", {"content": "The dog ran."}).json["tokens"]}).json["content"].strip(), "The dog ran.")
         prompt = server.ask("/apply-template", {"messages": CHAT}).json["prompt"]
@@ -226,10 +229,6 @@ def facts_embeddings(h, models):
         ids = [server.ask("/tokenize", {"content": text, "add_special": True}).json["tokens"] for text in texts]
         for given, wanted in ((ids, expected), (ids[1], expected[1:])):
             h.equal("tokens", rounded(one["embedding"] for one in server.ask("/v1/embeddings", {"input": given}).json["data"]), rounded(wanted))
-        for wrong in ({}, {"input": []}, {"input": 5}, {"input": [[]]}, {"input": [["a"]]}, {"input": [1, "a"]}, {"input": [-1]}, {"input": [10**9]}, {"input": "a", "encoding_format": "hex"},
-                      {"input": "a", "dimensions": 0}, {"input": "a", "dimensions": len(raw[0]) + 1}, {"input": "a", "dimensions": "8"}, {"input": "a", "embd_normalize": 1}, {"input": "a", "normalize": 1},
-                      {"input": "a", "truncate": "End"}, {"input": "a " * 4000}, {"input": ["a"] * 3000}):
-            answer = server.ask("/v1/embeddings", wrong)
         raw = h.json("embed", h.gguf("stories260k"), *texts, "--no-normalize")["embeddings"]
         short = [[x / math.hypot(*row[:8]) for x in row[:8]] for row in raw]
         for more, wanted in (({"normalize": False}, raw), ({"embd_normalize": -1}, raw), ({"embd_normalize": 2}, expected), ({"dimensions": 8}, short), ({"dimensions": 8, "normalize": False}, [row[:8] for row in raw]),
@@ -241,6 +240,10 @@ def facts_embeddings(h, models):
         cut = server.ask("/tokenize", {"content": long, "add_special": True}).json["tokens"][:h.json("inspect", h.gguf("stories260k"))["config"]["context"]]
         h.equal("truncate", [rounded(server.ask("/embed", {"inputs": given, "truncate": True}).json) for given in (long, [server.ask("/tokenize", {"content": long, "add_special": True}).json["tokens"]])],
                 [rounded(server.ask("/embed", {"inputs": [cut]}).json)] * 2)
+        for wrong in ({}, {"input": []}, {"input": 5}, {"input": [[]]}, {"input": [["a"]]}, {"input": [1, "a"]}, {"input": [-1]}, {"input": [10**9]}, {"input": "a", "encoding_format": "hex"},
+                      {"input": "a", "dimensions": 0}, {"input": "a", "dimensions": len(raw[0]) + 1}, {"input": "a", "dimensions": "8"}, {"input": "a", "embd_normalize": 1}, {"input": "a", "normalize": 1},
+                      {"input": "a", "truncate": "End"}, {"input": "a " * 4000}, {"input": ["a"] * 3000}):
+            answer = server.ask("/v1/embeddings", wrong)
             h.fact(f"refused: {str(wrong)[:40]}", answer.status == 400 and answer.json["error"]["message"], answer.body[:200])
         h.equal("another model", server.ask("/v1/embeddings", {"input": "a", "model": "other"}).status, 404)
         refused = server.ask("/v1/rerank", {"query": "a", "documents": ["b"]})
@@ -387,6 +390,9 @@ def facts_completions(h, models):
         stop = whole.split()[5]
         stopped = server.ask("/v1/completions", {**greedy, "stop": ["never there", stop]}).json["choices"][0]
         h.equal("stop", [stopped["text"], stopped["finish_reason"], stopped["stop_reason"]], [whole[: whole.index(stop)], "stop", stop])
+        kept = {**greedy, "stop": [stop], "include_stop_str_in_output": True}
+        h.equal("include_stop_str_in_output", server.ask("/v1/completions", kept).json["choices"][0]["text"], whole[: whole.index(stop) + len(stop)])
+        h.equal("streamed", "".join(e["choices"][0]["text"] for e in server.events("/v1/completions", kept)[:-1] if e["choices"]), whole[: whole.index(stop) + len(stop)])
         native = server.ask("/completion", {"prompt": PROMPTS[0], "n_predict": 60, "temperature": 0, "stop": [stop]}).json
         h.equal("/completion: stop_type", [native["stop_type"], native["stopping_word"]], ["word", stop])
         first = server.ask("/completion", {"prompt": PROMPTS[0], "n_predict": 1, "temperature": 0, "n_probs": 2}).json
@@ -396,6 +402,17 @@ def facts_completions(h, models):
         h.fact("log probabilities are those of `logits`", all(abs(a["logprob"] - b["logprob"]) < 1e-4 for a, b in zip(token["top_logprobs"], logits)), [token, logits])
         old = server.ask("/v1/completions", {**greedy, "max_tokens": 4, "logprobs": 3}).json["choices"][0]
         h.equal("logprobs of completions", ["".join(old["logprobs"]["tokens"]), [len(t) for t in old["logprobs"]["top_logprobs"]], old["logprobs"]["text_offset"][0]], [old["text"], [3] * 4, 0])
+        for count in (0, 1):
+            drawn = server.ask("/v1/completions", {"prompt": PROMPTS[0], "max_tokens": 24, "temperature": 2, "seed": 3, "logprobs": count}).json["choices"][0]["logprobs"]
+            h.fact(f"logprobs {count}: the token that came is among them", all(top[token] == own and len(top) <= count + 1 for token, own, top in zip(drawn["tokens"], drawn["token_logprobs"], drawn["top_logprobs"], strict=True)), drawn)
+        told = [e["usage"]["completion_tokens"] for e in server.events("/v1/completions", {**greedy, "max_tokens": 6, "stream_options": {"include_usage": True, "continuous_usage_stats": True}})[:-1]]
+        h.fact("continuous_usage_stats", told[0] == 1 and told == sorted(told) and told[-1] == 6, told)
+        ids = list(range(40, 52))
+        for more, wanted in (({"truncate_prompt_tokens": 4}, ids[-4:]), ({"truncate_prompt_tokens": 4, "truncation_side": "right"}, ids[:4]), ({"truncate_prompt_tokens": 400}, ids), ({"truncate_prompt_tokens": -1}, ids)):
+            h.equal(f"{more}", server.ask("/v1/completions", {"prompt": ids, "max_tokens": 1, "return_token_ids": True, **more}).json["choices"][0]["prompt_token_ids"], wanted)
+        context = h.json("inspect", model)["config"]["context"]
+        long = server.ask("/v1/completions", {"prompt": ids * 100, "max_tokens": 5, "temperature": 0, "truncate_prompt_tokens": -1, "ignore_eos": True}).json["usage"]
+        h.equal("-1: as many as there is room for", [long["prompt_tokens"], long["completion_tokens"]], [context - 5, 5])
         bias = server.ask("/completion", {"prompt": PROMPTS[0], "n_predict": 1, "temperature": 0, "logit_bias": {str(first["tokens"][0]): -100}}).json
         h.fact("logit_bias", bias["tokens"] != first["tokens"], bias)
         h.equal("grammar", server.ask("/completion", {"prompt": "Is it?", "n_predict": 20, "grammar": 'root ::= "yes" | "no"'}).json["content"] in ("yes", "no"), True)
@@ -434,6 +451,10 @@ def facts_chat(h, models):
         h.equal("logprobs, streamed", sum((e["choices"][0]["logprobs"]["content"] for e in streamed[:-1] if e["choices"][0]["logprobs"]), []), entries)
         parts = [{"role": "user", "content": [{"type": "text", "text": "Tell me "}, {"type": "text", "text": "a story"}]}]
         h.equal("parts", server.ask("/v1/chat/completions", {**base, "messages": parts}).json["choices"][0]["message"], choice["message"])
+        short = server.ask("/v1/chat/completions", {**base, "truncate_prompt_tokens": 9}).json
+        h.equal("truncate_prompt_tokens", [short["usage"]["prompt_tokens"], short["choices"][0]["message"]["content"]], [9, server.ask("/completion", {"prompt": ids[-9:], "n_predict": 24}).json["content"]])
+        after = CHAT + [{"role": "assistant", "content": short["choices"][0]["message"]["content"]}, {"role": "user", "content": "More"}]
+        h.fact("and the next turn is read whole", server.ask("/v1/chat/completions", {**base, "messages": after}).json["usage"]["prompt_tokens"] > len(ids) + 24)
         longer = CHAT + [{"role": "assistant", "content": choice["message"]["content"]}, {"role": "user", "content": "More"}]
         details = server.ask("/v1/chat/completions", {**base, "messages": longer}).json["usage"]
         h.fact("the next turn reads its own tokens alone", details["prompt_tokens_details"]["cached_tokens"] >= len(ids), details)
@@ -553,6 +574,8 @@ def malformed():
     for prompt in [None, 1, {}, [], [[]], [-1], [10**9], [1.5], [None], [[1], "x", 1], ["x"] * 300]:
         yield text, {"prompt": prompt}, 400, "prompt"
     yield text, {"prompt": "x", "suffix": "y"}, 400, "suffix"
+    for wrong in [{"truncate_prompt_tokens": 0}, {"truncate_prompt_tokens": -2}, {"truncate_prompt_tokens": "x"}, {"truncate_prompt_tokens": 1, "truncation_side": "middle"}, {"include_stop_str_in_output": "x"}]:
+        yield text, {"prompt": "x", **wrong}, 400, list(wrong)[-1]
     yield text, {"prompt": "x", "logprobs": -1}, 400, "logprobs"
     yield native, {"prompt": "x", "n_predict": -2}, 400, "n_predict"
     yield native, {"prompt": "x", "n_probs": -1}, 400, "n_probs"
