@@ -282,7 +282,7 @@ int serve(const ServeOptions& o) {
 }  // namespace
 
 void add_serve(CLI::App& app, Action& action) {
-  CLI::App& verb = add_verb(app, "serve", "serve a model to clients of OpenAI's API and of llama.cpp's server");
+  CLI::App& verb = add_verb(app, "serve", "serve a model to clients of OpenAI's API, of Ollama's and of llama.cpp's server");
   const auto o = std::make_shared<ServeOptions>();
   add_serve_options(verb, *o);
   finish_verb(verb,

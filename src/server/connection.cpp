@@ -55,8 +55,8 @@ class Answer final : public Exchange {
   void reply(HttpReply reply) override {
     asio::dispatch(context_, [c = connection_, n = number_, reply = std::move(reply)]() mutable { c->reply(n, std::move(reply)); });
   }
-  void expect_stream() override {
-    asio::dispatch(context_, [c = connection_, n = number_] { c->expect_stream(n); });
+  void expect_stream(StreamForm form) override {
+    asio::dispatch(context_, [c = connection_, n = number_, form] { c->expect_stream(n, form); });
   }
   void send(std::string events) override {
     asio::dispatch(context_, [c = connection_, n = number_, events = std::move(events)] { c->send(n, events); });
@@ -113,6 +113,7 @@ void Connection::turn_away() {
 void Connection::read_request(std::chrono::seconds time) {
   state_ = State::waiting;
   streams_ = awaits_stream_ = omits_body_ = false;
+  form_ = server_sent_events;
   more_.clear();
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(server_.limits.header_bytes));
@@ -231,7 +232,7 @@ void Connection::begin_stream() {
   streams_ = true;
   // Nothing but the end of the connection tells older clients where it ends.
   if (version_ < 11) closes_ = true;
-  write(head(200, "text/event-stream", {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}) +
+  write(head(200, form_.type, {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}) +
         (version_ >= 11 ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n"));
 }
 
@@ -321,9 +322,9 @@ void Connection::close() {
 
 void Connection::check_time(Clock::time_point now) {
   if (now > write_by_ || now > read_by_) return close();
-  if (state_ == State::answering && now > said_ + server_.limits.ping_time && (streams_ || awaits_stream_)) {
+  if (state_ == State::answering && now > said_ + server_.limits.ping_time && (streams_ || awaits_stream_) && !form_.ping.empty()) {
     if (!streams_) begin_stream();
-    write_chunk(": ping\n\n");
+    write_chunk(std::string(form_.ping));
   }
 }
 

@@ -70,8 +70,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void reply(std::uint64_t number, HttpReply reply) {
     if (number == number_ && state_ == State::answering && !streams_) write_reply(std::move(reply));
   }
-  void expect_stream(std::uint64_t number) {
-    if (number == number_ && state_ == State::answering) awaits_stream_ = true;
+  void expect_stream(std::uint64_t number, StreamForm form) {
+    if (number != number_ || state_ != State::answering) return;
+    awaits_stream_ = true;
+    form_ = form;
   }
   void send(std::uint64_t number, const std::string& events) {
     if (number != number_ || state_ != State::answering) return;
@@ -127,6 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool omits_body_ = false;     ///< HEAD
   bool closes_ = false;         ///< with this answer
   bool streams_ = false, awaits_stream_ = false;
+  StreamForm form_ = server_sent_events;
   bool watching_ = false;       ///< a read is pending that notices the end
   bool writing_ = false;
   std::string to_write_, being_written_;

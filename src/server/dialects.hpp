@@ -15,6 +15,11 @@ namespace bantam::server {
 /// A request of /v1/responses as a chat of these messages.
 [[nodiscard]] Json chat_of_response(const Json& body, Json messages);
 
+/// A request of Ollama's /api/chat, which has messages, as a chat; and one of /api/generate with its prompt, which the template puts into a turn of the
+/// user's. Throw ApiError.
+[[nodiscard]] Json chat_of_ollama(const Json& body);
+[[nodiscard]] Json chat_of_ollama_prompt(const Json& body, const std::string& prompt);
+
 /// The members of an object but for some.
 [[nodiscard]] Json others_of(const Json& object, std::initializer_list<std::string_view> names);
 /// A text that must be there.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "bantam/core/stopwatch.hpp"
 #include "bantam/session/rerank.hpp"
 #include "server/app.hpp"
 #include "text/base64.hpp"
@@ -26,6 +27,7 @@ class Reading {
       return !*gone_;
     };
   }
+  [[nodiscard]] std::int64_t tokens() const noexcept { return tokens_; }
   [[nodiscard]] Json usage() const { return {{"prompt_tokens", tokens_}, {"total_tokens", tokens_}}; }
 
  private:
@@ -129,6 +131,28 @@ void plain_embedding(App& app, const std::shared_ptr<Exchange>& exchange) {
   const Json body = parse_body(exchange->request());
   Reading reading(*exchange);
   app.answer(*exchange, list_of(embedded(app, Fields(body), "inputs", reading)));
+}
+
+void ollama_embed(App& app, const std::shared_ptr<Exchange>& exchange) {
+  Json body = parse_body(exchange->request());
+  app.check_model(Fields(body));
+  if (Fields(body).find("truncate") == nullptr) body["truncate"] = true;
+  Reading reading(*exchange);
+  const Stopwatch watch;
+  Json json = {{"model", app.options.name}, {"embeddings", list_of(embedded(app, Fields(body), "input", reading))}};
+  json["total_duration"] = static_cast<std::int64_t>(1e9 * watch.seconds());
+  json["load_duration"] = 0;
+  json["prompt_eval_count"] = reading.tokens();
+  app.answer(*exchange, json);
+}
+
+/// The older form, of one text.
+void ollama_embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
+  const Json body = parse_body(exchange->request());
+  app.check_model(Fields(body));
+  Reading reading(*exchange);
+  const Tensor<float, 2> rows = embedded(app, Fields(body), "prompt", reading);
+  app.answer(*exchange, Json{{"embedding", row_of(rows, 0)}});
 }
 
 void rerank_documents(App& app, const std::shared_ptr<Exchange>& exchange) {

@@ -35,6 +35,7 @@ Json ApiError::json(std::string_view path) const {
     Json error = {{"type", anthropic_type(status_)}, {"message", std::string(what())}};
     return {{"type", "error"}, {"error", std::move(error)}};
   }
+  if (path.starts_with("/api/")) return {{"error", std::string(what())}};  // Ollama's
   Json error = Json::object();
   error["message"] = std::string(what());
   error["type"] = type_;

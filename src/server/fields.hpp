@@ -24,7 +24,7 @@ class ApiError : public std::runtime_error {
       : std::runtime_error(message), status_(status), type_(type), param_(param), code_(std::move(code)) {}
 
   [[nodiscard]] int status() const noexcept { return status_; }
-  /// {"error": {"message", "type", "param", "code"}}; on the paths of Anthropic's API {"type": "error", "error": {"type", "message"}}.
+  /// {"error": {"message", "type", "param", "code"}}; on the paths of Anthropic's API {"type": "error", "error": {"type", "message"}}, of Ollama's {"error"}.
   [[nodiscard]] Json json(std::string_view path) const;
   [[nodiscard]] HttpReply reply(std::string_view path) const;
 

@@ -8,6 +8,7 @@
 #include "bantam/io/file.hpp"
 #include "io/json.hpp"
 #include "server/fields.hpp"
+#include "server/time_text.hpp"
 
 namespace bantam::server {
 
@@ -21,18 +22,6 @@ HttpReply refusal(const ApiError& error, std::string_view path, double wait_s) {
   std::erase_if(reply.headers, [](const auto& header) { return header.first == "Retry-After"; });
   reply.headers.emplace_back("Retry-After", message(std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(wait_s)))));
   return reply;
-}
-
-/// "2026-01-31T12:00:00.123Z"
-std::string time_text(std::chrono::system_clock::time_point time) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-  const auto seconds = static_cast<std::time_t>(ms / 1000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  const std::string digits = std::to_string(1000 + ms % 1000).substr(1);
-  return std::string(text, length) + '.' + digits + 'Z';
 }
 
 }  // namespace
@@ -56,7 +45,7 @@ class Front::Followed final : public Exchange {
     end_with(reply.status);
     exchange_->reply(std::move(reply));
   }
-  void expect_stream() override { exchange_->expect_stream(); }
+  void expect_stream(StreamForm form) override { exchange_->expect_stream(form); }
   void send(std::string events) override {
     keep(events);
     exchange_->send(std::move(events));

@@ -31,7 +31,7 @@ struct HttpLimits {
   std::chrono::seconds body_time{60};
   std::chrono::seconds idle_time{60};    ///< between two requests
   std::chrono::seconds write_time{30};   ///< for a client to take what was written
-  std::chrono::seconds ping_time{15};    ///< a stream that has nothing to say sends a comment
+  std::chrono::seconds ping_time{15};    ///< a stream that has nothing to say sends a ping
 };
 
 /// A request as it came. Names of headers do not matter beyond these.
@@ -55,6 +55,13 @@ struct HttpReply {
   HttpHeaders headers = {};  ///< others
 };
 
+/// What a stream is made of.
+struct StreamForm {
+  std::string_view type;
+  std::string_view ping;  ///< what says nothing, so that nobody takes the connection for dead; empty: there is no such thing
+};
+inline constexpr StreamForm server_sent_events{.type = "text/event-stream", .ping = ": ping\n\n"}, json_lines{.type = "application/x-ndjson", .ping = ""};
+
 /// A request and the way back to who sent it. Functions may be called from any thread.
 class Exchange {
  public:
@@ -62,9 +69,9 @@ class Exchange {
   [[nodiscard]] virtual const HttpRequest& request() const noexcept = 0;
   /// Answers. Nothing where the stream began already.
   virtual void reply(HttpReply reply) = 0;
-  /// The answer will be a stream of events: it begins with the first, or with a comment where that is long in coming.
-  virtual void expect_stream() = 0;
-  /// Bytes of the stream, as text/event-stream has them.
+  /// The answer will be a stream: it begins with what is sent first, or with a ping where that is long in coming.
+  virtual void expect_stream(StreamForm form) = 0;
+  /// Bytes of the stream.
   virtual void send(std::string events) = 0;
   /// Ends the stream.
   virtual void end() = 0;

@@ -48,7 +48,12 @@ struct ModelOptions {
   std::chrono::seconds most_waiting{60};  ///< for a place, and before that for the model; 0: without bound
   std::chrono::seconds most_time{0};      ///< for a whole request; 0: without bound
 
-  [[nodiscard]] bool is_called(std::string_view by) const { return by == name || std::ranges::find(other_names, by) != other_names.end(); }
+  /// Ollama's clients say "NAME:latest".
+  [[nodiscard]] bool is_called(std::string_view by) const {
+    constexpr std::string_view latest = ":latest";
+    if (by.ends_with(latest) && by != name) by.remove_suffix(latest.size());
+    return by == name || std::ranges::find(other_names, by) != other_names.end();
+  }
 };
 
 /// What loading a model brings.

@@ -20,6 +20,8 @@ void Writing::start() {
   const auto self = shared_from_this();
   TextRequest request = asked_.texts;
   if (compares_) request.top_logprobs = std::max(request.top_logprobs, 0);
+  // Before anything can come: it begins the stream.
+  if (asked_.stream) exchange_->expect_stream(stream_form());
   const auto id = app_.scheduler.submit(std::move(request), [self](const TextUpdate& update) {
     Update copy(update);
     if (self->asked_.keeps_stop) copy.piece += copy.stop_text;
@@ -28,7 +30,6 @@ void Writing::start() {
   if (!id && app_.common.draining) throw ApiError(503, "unavailable_error", "the server is shutting down");
   if (!id) throw ApiError(429, "rate_limit_error", "too many requests are waiting", {}, "rate_limit_exceeded");
   id_ = *id;
-  if (asked_.stream) exchange_->expect_stream();
   // Whoever is gone when all is written ends nothing.
   exchange_->on_gone([writing = weak_from_this(), request_id = *id] {
     if (const auto still = writing.lock()) still->app_.scheduler.cancel(request_id);
@@ -154,9 +155,14 @@ void Writing::done_in(Json frame) {
 }
 
 void Writing::event(const Json& json, std::string_view name) {
-  streams_ = true;
   if (!name.empty()) held_ += message("event: ", name, '\n');
   held_ += "data: ";
+  line(json);
+  held_ += '\n';
+}
+
+void Writing::line(const Json& json) {
+  streams_ = true;
   held_ += json.dump(Json::Style{.replace_invalid = true});
   held_ += '\n';
 }

@@ -78,19 +78,23 @@ class Writing : public std::enable_shared_from_this<Writing> {
   /// The rest of a stream that comes to nothing.
   virtual void end_stream_with(const ApiError& error);
 
+  [[nodiscard]] virtual StreamForm stream_form() const { return server_sent_events; }
+
   /// An event of a stream; some APIs give each a name.
   void event(const Json& json, std::string_view name = {});
+  /// A line of one whose form is json_lines.
+  void line(const Json& json);
   [[nodiscard]] std::string_view path() const noexcept { return exchange_->request().path; }
   /// The event that ends streams of OpenAI's API.
   void done() { held_ += "data: [DONE]\n\n"; }
   /// The same behind usage, where that was asked for: an event of its own, without choices.
   void done_in(Json frame);
+  /// What an event before that says of usage, if anything.
+  void add_usage(Json& frame) const;
   [[nodiscard]] const Asked& asked() const noexcept { return asked_; }
   [[nodiscard]] Asked& asked() noexcept { return asked_; }
   [[nodiscard]] App& app() noexcept { return app_; }
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return app_.tokenizer(); }
-  /// What an event before that says of usage, if anything.
-  void add_usage(Json& frame) const;
   /// {prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details}
   [[nodiscard]] Json usage() const;
   /// llama.cpp's figures of a text.

@@ -19,12 +19,13 @@ import serve_grpc_facts
 import serve_guard_facts
 import serve_models_facts
 import serve_native_facts
+import serve_ollama_facts
 import serve_sockets_facts
 import terminal_facts
 import tokenize_facts
 from harness import QUICK, Harness
 
-GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_grpc_facts, serve_guard_facts, serve_models_facts, serve_native_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, seq2seq_facts, compress_facts, foreign_facts, adapter_facts]
+GROUPS = [general_facts, tokenize_facts, naming_facts, run_facts, serve_facts, serve_chat_facts, serve_grpc_facts, serve_guard_facts, serve_models_facts, serve_native_facts, serve_ollama_facts, serve_sockets_facts, terminal_facts, measure_facts, embed_facts, seq2seq_facts, compress_facts, foreign_facts, adapter_facts]
 
 
 def main():

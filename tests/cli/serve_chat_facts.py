@@ -187,13 +187,24 @@ class ResponseTalk(Talk):
         return {"tool_calls": [{"id": i["call_id"]} for i in answer["output"] if i["type"] == "function_call"]}
 
 
+class OllamaTalk(Talk):
+    """And through Ollama's."""
+
+    def say(self, role, content, reply, tool_call_id=None):
+        self.messages.append({"role": "tool", "tool_name": "find", "content": content} if tool_call_id else {"role": "user", "content": content})
+        answer = self.server.ask("/api/chat", {"messages": self.messages, "tools": TOOLS, "options": {"temperature": 1, "num_predict": 200}, "stream": False, "grammar": literally(reply)}).json
+        self.count({"prompt_tokens": answer["prompt_eval_count"], "prompt_tokens_details": {"cached_tokens": answer["timings"]["cache_n"]}, "completion_tokens": answer["eval_count"]})
+        self.messages.append(answer["message"])
+        return {"tool_calls": answer["message"].get("tool_calls", [])}
+
+
 def facts_replays(h):
     if not has_server(h):
         return
     for kind in KINDS:
         folder = write_chat_model(h.temporary("chat-" + kind), kind)
         with Server(h, "--parallel", "2", model=folder) as server:
-            for api in [Talk, MessageTalk, ResponseTalk]:
+            for api in [Talk, MessageTalk, ResponseTalk, OllamaTalk]:
                 talk_of_turns(h, server, kind, api)
             said = MessageTalk(server)
             said.say("user", "Hi there", "the other in the thin end")

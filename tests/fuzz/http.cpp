@@ -29,7 +29,7 @@ class LengthServer {
           // Who is not answered is told so; a stream is in pieces.
           if (exchange->request().path == "/lost") return;
           if (exchange->request().path != "/stream") return exchange->reply({.body = std::to_string(exchange->request().body.size())});
-          exchange->expect_stream();
+          exchange->expect_stream(server_sent_events);
           exchange->send("data: 1\n\n");
           exchange->send("data: 2\n\n");
           exchange->end();

@@ -20,6 +20,7 @@ struct Answered {
   int replies = 0;  ///< whole ones, and streams that ended
   HttpReply reply;
   std::string events;
+  server::StreamForm form = server::server_sent_events;
   bool streams = false;
   bool released = false;  ///< nobody is left who could answer
   bool left = false;      ///< nobody waits for one
@@ -41,7 +42,9 @@ class KeptExchange final : public server::Exchange {
       a.reply = std::move(reply);
     });
   }
-  void expect_stream() override {}
+  void expect_stream(server::StreamForm form) override {
+    change([&](Answered& a) { a.form = form; });
+  }
   void send(std::string events) override {
     change([&](Answered& a) {
       if (a.replies > 0) return;
@@ -135,7 +138,7 @@ class ServedModel {
     require(answered->replies <= 1, "a request is answered once");
     require(answered->replies == 1 || !waited, "a request is answered");
     if (answered->replies == 0) return;
-    answered->streams ? check_stream(answered->events) : check(request, answered->reply);
+    answered->streams ? check_stream(answered->events, answered->form.type == server::json_lines.type) : check(request, answered->reply);
   }
 
  private:
@@ -187,8 +190,9 @@ class ServedModel {
     require(std::ranges::find(refusals, reply.status) != std::end(refusals), message("a request is refused by a status of those, found ", reply.status));
     require(is_json, "errors are JSON");
     const Json* error = json.find("error");
-    require(error != nullptr && error->is_object(), "errors have the shape of the API");
-    const Json *words = error->find("message"), *type = error->find("type");
+    const bool is_ollamas = request.path.starts_with("/api/");
+    require(error != nullptr && (is_ollamas ? error->is_string() : error->is_object()), "errors have the shape of the API");
+    const Json *words = is_ollamas ? error : error->find("message"), *type = is_ollamas ? error : error->find("type");
     require(words != nullptr && words->is_string() && type != nullptr && type->is_string(), "errors have a message and a type");
     const std::string_view line = words->string();
     require(!line.empty() && line.find('\n') == line.npos, "a message is one line");
@@ -199,12 +203,17 @@ class ServedModel {
     require(line.find(folder) == line.npos || asked.find(folder) != asked.npos, "a message names no path");
   }
 
-  static void check_stream(std::string_view events) {
+  static void check_stream(std::string_view events, bool has_lines) {
     while (!events.empty()) {
       const std::size_t end = events.find('\n');
       require(end != events.npos, "an event ends with a line");
       const std::string_view line = events.substr(0, end);
       events.remove_prefix(end + 1);
+      if (has_lines) {
+        Json json;
+        require(survives([&] { json = Json::parse(line, "line"); }) && json.is_object(), "lines are objects of JSON");
+        continue;
+      }
       if (line.empty() || line.starts_with("event: ") || line.starts_with(':')) continue;
       require(line.starts_with("data: "), "events are data");
       const std::string data(line.substr(std::string_view("data: ").size()));

@@ -13,7 +13,7 @@ import sys
 
 # Each script, the package that it is about, and what the address ends with.
 CLIENTS = [("openai_client.mjs", "openai", "/v1"), ("responses_client.mjs", "openai", ""), ("anthropic_client.mjs", "@anthropic-ai/sdk", ""),
-           ("langchain_client.mjs", "@langchain/openai", ""), ("ai_client.mjs", "ai", ""), ("page_client.mjs", "puppeteer-core", "/")]
+           ("langchain_client.mjs", "@langchain/openai", ""), ("ai_client.mjs", "ai", ""), ("ollama_client.mjs", "ollama", ""), ("page_client.mjs", "puppeteer-core", "/")]
 # With thoughts and calls as Qwen's models mark them.
 TEMPLATE = """{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content or "" }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>

@@ -316,7 +316,7 @@ class CallAnswer final : public Exchange {
 
   [[nodiscard]] const HttpRequest& request() const noexcept override { return request_; }
   void reply(HttpReply reply) override { call_->reply(reply); }
-  void expect_stream() override {}
+  void expect_stream(StreamForm /*form*/) override {}
   void send(std::string events) override { call_->send(events); }
   void end() override { call_->end(grpc::Status::OK); }
   void on_gone(std::function<void()> f) override { call_->on_gone(std::move(f)); }
