@@ -31,7 +31,8 @@ for target in "${targets[@]}"; do
   printf '%s\n' "${all[@]}" | grep -qx "$target" || { echo "no target $target; there are: ${all[*]}" >&2; exit 2; }
 done
 at_once=$(nproc)
-share=$((seconds * at_once / ${#targets[@]} > 0 ? seconds * at_once / ${#targets[@]} : 1))
+share=$((seconds * at_once / ${#targets[@]}))
+share=$((share > seconds ? seconds : share > 0 ? share : 1))
 
 # An input has five seconds and 256 MB for one allocation: promises are far below (docs/security.md); under sanitizers, on a busy
 # machine, this is what separates a hang from a wait.

@@ -76,6 +76,7 @@ else
   phase "dev: build" configure_and_build dev
   phase "dev: tests" run_tests dev
   phase "fuzz" scripts/fuzz.sh 60
+  phase "fuzz: requests" scripts/fuzz.sh 60 server http
   # Other phases go here: what is quickest to fail before what takes longest, and ctest last, whose closing lines end the run.
   phase "release: build" configure_and_build release
   phase "packages of peers" peers_came
