@@ -94,6 +94,11 @@ class OllamaWriting final : public ChatWriting {
   const std::string name_ = app().options.name;
 };
 
+void answer_chat(App& app, const std::shared_ptr<Exchange>& exchange, ChatAsked chat, bool is_chat) {
+  check_single(chat.asked);
+  std::make_shared<OllamaWriting>(app, exchange, std::move(chat), is_chat)->start();
+}
+
 /// Who asks for nothing wants the model to be there, which it is.
 void answer_loaded(App& app, Exchange& exchange, bool is_chat) {
   Json json = ollama_frame(app.options.name);
@@ -120,7 +125,7 @@ void ollama_chat(App& app, const std::shared_ptr<Exchange>& exchange) {
   app.check_model(fields);
   const Json* messages = fields.array("messages");
   if (messages == nullptr || messages->empty()) return answer_loaded(app, *exchange, true);
-  std::make_shared<OllamaWriting>(app, exchange, read_chat(app, chat_of_ollama(body)), true)->start();
+  answer_chat(app, exchange, read_chat(app, chat_of_ollama(body)), true);
 }
 
 void ollama_generate(App& app, const std::shared_ptr<Exchange>& exchange) {
@@ -130,8 +135,7 @@ void ollama_generate(App& app, const std::shared_ptr<Exchange>& exchange) {
   const std::string prompt = fields.text("prompt").value_or("");
   if (prompt.empty()) return answer_loaded(app, *exchange, false);
   const Json chat = chat_of_ollama_prompt(body, prompt);
-  ChatAsked asked = fields.flag("raw", false) ? raw_prompt(app, chat, prompt) : read_chat(app, chat);
-  std::make_shared<OllamaWriting>(app, exchange, std::move(asked), false)->start();
+  answer_chat(app, exchange, fields.flag("raw", false) ? raw_prompt(app, chat, prompt) : read_chat(app, chat), false);
 }
 
 }  // namespace bantam::server

@@ -63,7 +63,7 @@ def facts_texts(h, models):
         h.equal("/api/embeddings", server.ask("/api/embeddings", {"prompt": texts[1]}).json, {"embedding": vectors[1]})
         wrong = [("/api/chat", {"messages": 5}), ("/api/chat", {"messages": [5]}), ("/api/chat", {"messages": [{"content": "x"}]}), ("/api/chat", {"messages": [{"role": "cat", "content": "x"}]}),
                  ("/api/chat", {**asked, "options": 5}), ("/api/chat", {**asked, "options": {"temperature": "hot"}}), ("/api/chat", {**asked, "options": {"num_predict": "x"}}), ("/api/chat", {**asked, "format": "xml"}),
-                 ("/api/chat", {**asked, "think": 5}), ("/api/chat", {**asked, "tools": 5}), ("/api/chat", {"messages": [{"role": "assistant", "tool_calls": [{}]}]}), ("/api/generate", {"prompt": 5}),
+                 ("/api/chat", {**asked, "think": 5}), ("/api/chat", {**asked, "n": 2}), ("/api/generate", {**greedy, "n": 2}), ("/api/chat", {**asked, "tools": 5}), ("/api/chat", {"messages": [{"role": "assistant", "tool_calls": [{}]}]}), ("/api/generate", {"prompt": 5}),
                  ("/api/chat", {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}), ("/api/generate", {"prompt": "x", "suffix": "y"}), ("/api/generate", {"prompt": "x", "context": [1]}),
                  ("/api/embed", {}), ("/api/show", {}), ("/api/show", {"model": "other"}), ("/api/chat", {**asked, "model": "other"}), ("/api/pull", {"model": "x"}), ("/api/chat", {**asked, "messages": CHAT * 1000})]
         for path, body in wrong:
