@@ -68,7 +68,8 @@ constexpr std::string_view with_ignored = "run serve perplexity embed rerank ben
 constexpr Ignored all_ignored[] = {
     // Where layers are
     {"-ngl --gpu-layers --n-gpu-layers -sm --split-mode -ts --tensor-split -mg --main-gpu -dev --device -ot --override-tensor -ncmoe --n-cpu-moe -ngld "
-     "--gpu-layers-draft --n-gpu-layers-draft -devd --device-draft --spec-draft-ngl --spec-draft-device -ncmoed --n-cpu-moe-draft -ncffn --n-cpu-ffn --moe-cache-mib --fit -fit -fitt --fit-target -fitc --fit-ctx --rpc",
+     "--gpu-layers-draft --n-gpu-layers-draft -devd --device-draft --spec-draft-ngl --spec-draft-device -ncmoed --n-cpu-moe-draft -ncffn --n-cpu-ffn "
+     "--moe-cache-mib --fit -fit -fitt --fit-target -fitc --fit-ctx --rpc",
      Ignored::one},
     {"-cmoe --cpu-moe -cmoed --cpu-moe-draft -nkvo --no-kv-offload -kvo --kv-offload --op-offload --no-op-offload --no-host --repack -nr --no-repack "
      "--no-mmproj --no-mmproj-auto --mmproj-offload --no-mmproj-offload -bs --backend-sampling",
@@ -83,8 +84,8 @@ constexpr Ignored all_ignored[] = {
      "--no-kv-unified --check-tensors --perf --no-perf --spm-infill --no-context-shift --offline",
      Ignored::none},
     // What is kept and shown
-    {"-cram --cache-ram --cache-reuse -ctxcp --ctx-checkpoints --swa-checkpoints -cms --checkpoint-min-step -lcs --lookup-cache-static -lcd --lookup-cache-dynamic -sps --slot-prompt-similarity -to --timeout --sse-ping-interval --tags --log-file -lv --verbosity "
-     "--log-verbosity",
+    {"-cram --cache-ram --cache-reuse -ctxcp --ctx-checkpoints --swa-checkpoints -cms --checkpoint-min-step -lcs --lookup-cache-static -lcd "
+     "--lookup-cache-dynamic -sps --slot-prompt-similarity -to --timeout --sse-ping-interval --tags --log-file -lv --verbosity --log-verbosity",
      Ignored::one},
     {"-v --verbose --log-verbose --log-disable --log-prefix --no-log-prefix --log-timestamps --no-log-timestamps --log-jsonl --no-log-jsonl "
      "--cache-idle-slots --no-cache-idle-slots --props --webui --ui --models-autoload",

@@ -40,10 +40,11 @@ class CompletionWriting final : public Writing {
   void add(Lists& lists, const DrawnToken& token, std::size_t offset) const {
     Json best = Json::object();
     const auto count = std::min(token.top.size(), static_cast<std::size_t>(asked().texts.top_logprobs));
-    for (std::size_t i = 0; i < count; ++i) best[bytes_of(token.top[i].first)] = std::max(static_cast<double>(token.top[i].second), -9999.0);
+    for (std::size_t i = 0; i < count; ++i) best[bytes_of(token.top[i].first)] = said_logprob(token.top[i].second);
     // The token that came is always among them, as OpenAI has it.
-    if (!best.contains(bytes_of(token.id))) best[bytes_of(token.id)] = std::max(static_cast<double>(token.logprob), -9999.0);
-    lists.add(bytes_of(token.id), std::max(static_cast<double>(token.logprob), -9999.0), std::move(best), offset);
+    std::string bytes = bytes_of(token.id);
+    if (!best.contains(bytes)) best[bytes] = said_logprob(token.logprob);
+    lists.add(std::move(bytes), said_logprob(token.logprob), std::move(best), offset);
   }
 
   /// Nobody knows how probable a prompt's first token is. Special tokens have no place in the text that is echoed.

@@ -228,7 +228,7 @@ Json Writing::prompt_logprobs_of(std::span<const DrawnToken> scored) const {
   for (const DrawnToken& token : scored) {
     Json entry = Json::object();
     const auto add = [&](TokenId id, float logprob, int rank) {
-      entry[std::to_string(id)] = Json{{"logprob", std::max(static_cast<double>(logprob), -9999.0)}, {"rank", rank}, {"decoded_token", bytes_of(id)}};
+      entry[std::to_string(id)] = Json{{"logprob", said_logprob(logprob)}, {"rank", rank}, {"decoded_token", bytes_of(id)}};
     };
     add(token.id, token.logprob, token.rank);
     const auto count = std::min(token.top.size(), static_cast<std::size_t>(asked_.prompt_logprobs));
@@ -245,7 +245,7 @@ Json Writing::logprob_entry(const DrawnToken& token) const {
     for (const char byte : bytes) numbers.push_back(static_cast<std::int64_t>(static_cast<unsigned char>(byte)));
     Json json = Json::object();
     json["token"] = bytes;
-    json["logprob"] = std::max(static_cast<double>(logprob), -9999.0);  // what OpenAI says for what cannot come
+    json["logprob"] = said_logprob(logprob);
     json["bytes"] = std::move(numbers);
     return json;
   };

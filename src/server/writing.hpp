@@ -1,6 +1,7 @@
 // Texts on their way to a client: what its request asks for, and the answer as it comes.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "server/app.hpp"
@@ -102,6 +103,8 @@ class Writing : public std::enable_shared_from_this<Writing> {
   /// The tokens of texts and prompts, as vLLM gives them.
   [[nodiscard]] static Json ids_of(std::span<const TokenId> tokens);
   [[nodiscard]] static Json ids_of(std::span<const DrawnToken> tokens);
+  /// As answers say it: OpenAI's number for what cannot come, in the place of minus infinity, which JSON has no word for.
+  [[nodiscard]] static double said_logprob(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
   /// A token's text as bytes.
   [[nodiscard]] std::string bytes_of(TokenId id) const;
   /// [null, {"TOKEN": {logprob, rank, decoded_token}}], as vLLM has them, of a prompt's tokens from the second on: as many of the most probable ones

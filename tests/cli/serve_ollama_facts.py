@@ -1,6 +1,7 @@
 """`bantam serve`: Ollama's API."""
 import json
 import math
+import time
 
 from serve_facts import CHAT, PROMPTS, Server, has_server
 from tiny_chat import write_chat_model
@@ -105,3 +106,7 @@ def facts_models(h, models):
         h.equal("one is loaded by its name", [answer.status, answer.json["model"]], [200, "babyllama105-f32"])
         h.equal("and has its size then", [m["size"] > 0 for m in server.ask("/api/tags").json["models"]], [False, True])
         h.equal("keep_alive", server.ask("/api/generate", {"model": "babyllama105-f32", "keep_alive": 0}).json["done_reason"], "load")
+        deadline = time.monotonic() + 30
+        while any(m["size"] for m in server.ask("/api/tags").json["models"]) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        h.equal("unloads what nobody uses", [m["size"] for m in server.ask("/api/tags").json["models"]], [0, 0])
