@@ -259,18 +259,18 @@ BANTAM_INLINE Strip<A> load_column_of_blocks(const std::byte* plane, std::uint32
   return load_column<A, F>(plane, place * 4 + column % 4, splat_int_strip<A>(0));
 }
 
-/// Fetches from the block about 8 KiB ahead what lies where `column` (a multiple of 32) of this one does, as much as 32 columns
-/// of the tile's strips hold. 2 KiB were too late for formats of few bits, and 4 KiB read 5 % less with one thread. A little with
-/// every 32 columns: 128 columns' worth at once read a tenth less.
+/// Fetches from the block about 8 KiB ahead what lies where `column` (a multiple of Columns) of this one does, as much as so many columns
+/// of the tile's strips hold. 2 KiB were too late for formats of few bits, and 4 KiB read 5 % less with one thread. A little at a
+/// time: 128 columns' worth at once read a tenth less.
 /// The two strips of a panel are two streams that jump from block to block, which hardware prefetchers follow late. Panels
 /// follow each other in memory, so this runs on into the next one.
 /// On Zen 4 a fetch into the first-level cache holds one of its 24 buffers for misses until memory answers, which is 14 GB/s a thread, and
 /// into the second 21; on Emerald Rapids the first is faster (docs/numbers.md). So the caller chooses, by measurement.
-template <class L, int NR>
+template <class L, int NR, int Columns = 32>
 BANTAM_INLINE void prefetch_ahead(const std::byte* block, int first_strip, int column, Fetch level) {
-  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / 32);
+  constexpr std::int64_t lines = div_up<std::int64_t>(L::block_bytes(block_columns) / 64 * NR, 2 * block_columns / Columns);
   constexpr std::int64_t size = L::block_bytes(block_columns), blocks = (8192 + size / 2) / size;
-  const std::byte* ahead = block + (blocks > 0 ? blocks : 1) * size + (first_strip * (block_columns / 32) + column / 32) * lines * 64;
+  const std::byte* ahead = block + (blocks > 0 ? blocks : 1) * size + (first_strip * (block_columns / Columns) + column / Columns) * lines * 64;
   // As if it could change: the compiler must not make a tile for each level.
   __asm__("" : "+r"(level));
   if (level == Fetch::second_level) {
