@@ -43,7 +43,7 @@ double measure_read_gb_s(int threads) {
   Team team(threads);
   AlignedBuffer<std::uint64_t> buffer(buffer_bytes / 8);
   const auto size = static_cast<std::int64_t>(buffer.size());
-  const std::int64_t grain = round_up<std::int64_t>(team.grain_of(size, 8), 64);
+  const std::int64_t grain = round_up<std::int64_t>(team.grain_of(size), 64);
   // Every page is written once, or all of them are the one page of zeros.
   team.deal(size, grain, [&](Range part, int) { std::fill(buffer.data() + part.begin, buffer.data() + part.end, 1); });
   std::vector<double> rates;
@@ -74,7 +74,7 @@ double measure_product_gb_s(const FormatInfo& format, std::int64_t rows, std::in
   const std::int64_t step = round_up<std::int64_t>(format.matrix_bytes(rows, columns), 4096), count = std::max(at_once, static_cast<std::int64_t>(buffer_bytes) / step), bytes = count * step;
   const std::shared_ptr<std::byte> data = allocate_storage(static_cast<std::size_t>(bytes));
   // A scale of about 0.2 in halves; any code.
-  team.deal(bytes, round_up<std::int64_t>(team.grain_of(bytes, 8), 64), [&](Range part, int) { std::fill(data.get() + part.begin, data.get() + part.end, std::byte{0x33}); });
+  team.deal(bytes, round_up<std::int64_t>(team.grain_of(bytes), 64), [&](Range part, int) { std::fill(data.get() + part.begin, data.get() + part.end, std::byte{0x33}); });
   std::vector<WeightMatrix> matrices;
   // Far from each other, and all of them in the end: an odd number of steps meets every one but for a common divisor.
   for (std::int64_t i = 0, at = 0; i < count; ++i, at = (at + (count * 5 / 8 | 1)) % count) matrices.emplace_back(format, rows, columns, std::shared_ptr<const std::byte>(data, data.get() + at * step));

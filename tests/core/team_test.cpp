@@ -13,7 +13,9 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -118,7 +120,7 @@ TEST_CASE("deals hand out every item exactly once, cut at multiples of the grain
         for (int round = 0; round < 20; ++round) {
           team.deal(items, grain, [&](Range range, int worker) {
             const bool alone = team.size() == 1 && range.begin == 0 && range.end == items;
-            const bool part = range.begin % grain == 0 && range.end == std::min(range.begin + grain, items);
+            const bool part = range.begin % grain == 0 && range.begin < range.end && (range.end % grain == 0 || range.end == items);
             wrong += !alone && !part;
             wrong += worker < 0 || worker >= team.size();
             for (std::int64_t i = range.begin; i < range.end; ++i) ++seen[static_cast<std::size_t>(i)];
@@ -127,6 +129,27 @@ TEST_CASE("deals hand out every item exactly once, cut at multiples of the grain
         for (const auto& n : seen) wrong += n != 20;
         CHECK(wrong == 0);
       }
+    }
+  }
+}
+
+TEST_CASE("deals begin with long parts and end with a grain") {
+  for (const int threads : {2, 3, 7}) {
+    CAPTURE(threads);
+    Team team(threads);
+    for (const std::int64_t items : {64, 1001}) {
+      std::mutex mutex;
+      std::vector<Range> parts;
+      team.deal(items, 4, [&](Range range, int) {
+        const std::lock_guard lock(mutex);
+        parts.push_back(range);
+      });
+      std::ranges::sort(parts, {}, &Range::begin);
+      const auto length = [](const Range& range) { return range.end - range.begin; };
+      CHECK(std::ranges::is_sorted(parts, std::greater<>(), length));
+      CHECK(length(parts.front()) >= items / (2 * threads) - 4);
+      CHECK(length(parts.front()) <= items / 2);
+      CHECK(length(parts.back()) <= 4);
     }
   }
 }
@@ -227,14 +250,15 @@ TEST_CASE("work ends without a worker that is stopped before it begins a part") 
 TEST_CASE("a thousand deals in a row, and deals to a team that slept, lose nothing") {
   Team team(3);
   crowd(team);
-  std::atomic<int> parts = 0;
-  for (int i = 0; i < 1000; ++i) team.deal(3, 1, [&](Range, int) { ++parts; });
+  std::atomic<std::int64_t> done = 0;
+  const auto count = [&](Range range, int) { done += range.end - range.begin; };
+  for (int i = 0; i < 1000; ++i) team.deal(3, 1, count);
   for (int i = 0; i < 3; ++i) {
     // Longer than the spinning: the other threads sleep by now.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    team.deal(30, 1, [&](Range, int) { ++parts; });
+    team.deal(30, 1, count);
   }
-  CHECK(parts == 3090);
+  CHECK(done == 3090);
   if (const auto worker = thread_of_worker(team)) CHECK(pthread_equal(*worker, pthread_self()) == 0);
 }
 

@@ -58,12 +58,13 @@ class Team {
   /// At most `threads` of them take part from now on; 0, as at first: no more than there are processors for them.
   void set_active(int threads) noexcept;
 
-  /// Calls f(range, worker) for parts of `items`, each of `grain` (the last may be shorter), and returns when all are done.
+  /// Calls f(range, worker) for parts of `items`, long ones first and none shorter than `grain` but the last, which begin at multiples of it,
+  /// and returns when all are done.
   /// One part at a time is with a `worker`, 0 to size() - 1. What f computes must not depend on who does, nor on how parts
   /// are joined: alone, a thread gets all items at once. f must not throw, nor deal. `work`: what a profile counts it as.
   void deal(std::int64_t items, std::int64_t grain, FunctionRef<void(Range, int worker)> f, Work work = Work::other) noexcept;
-  /// A grain that cuts `items` into about `parts` for each thread that takes part: enough that none waits long for the last.
-  [[nodiscard]] std::int64_t grain_of(std::int64_t items, std::int64_t parts) const noexcept;
+  /// A grain that cuts `items` into about so many for each thread that takes part: 32 are enough that none waits long for the last.
+  [[nodiscard]] std::int64_t grain_of(std::int64_t items, std::int64_t grains = 32) const noexcept;
 
   /// Counts what is dealt from now on, until it is null; two clock reads a part. Not while work is dealt.
   void set_profile(Profile* profile) noexcept;

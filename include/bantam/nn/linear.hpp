@@ -62,9 +62,8 @@ inline void linear(const KernelTable& kernels, Team& team, const Activations& x,
                    Fetch fetch = Fetch::first_level, Work work = Work::products) noexcept {
   const std::span<const Product> products(list.begin(), list.size());
   const std::int64_t panels = detail::panels_of(products);
-  // Parts long enough to stream, short enough that none waits long for the last.
   const auto run = [&](Range part, int) { detail::multiply_panels(kernels, x, {0, x.tokens()}, products, part, fetch, 0); };
-  team.deal(panels, team.grain_of(panels, 8), run, work);
+  team.deal(panels, team.grain_of(panels), run, work);
 }
 
 /// The first row of a part where rows of all tokens follow each other part by part, as multiply_panels() asks for.
@@ -75,7 +74,7 @@ inline void linear(const KernelTable& kernels, Team& team, const Activations& x,
 inline void linear_by_parts(const KernelTable& kernels, Team& team, const WeightMatrix& w, std::int64_t parts, const Activations& x, std::int64_t tokens, OutputRows out,
                             std::int64_t step = 0, Fetch fetch = Fetch::first_level) noexcept {
   const std::int64_t panels = w.rows() / parts / panel_rows, items = parts * panels;
-  team.deal(items, team.grain_of(items, 8), [&](Range range, int) {
+  team.deal(items, team.grain_of(items), [&](Range range, int) {
     for (std::int64_t at = range.begin; at < range.end;) {
       const std::int64_t part = at / panels, last = std::min((part + 1) * panels, range.end), first = first_row_of(part, tokens);
       // A product's outputs are behind those of the parts before it.

@@ -63,7 +63,7 @@ class LowRankTerms {
       for (std::int64_t unit = part.begin; unit < part.end; ++unit) project(kernels, x, unit, fetch);
     }, Work::adapters);
     const std::int64_t panels = detail::panels_of(products);
-    team.deal(panels, team.grain_of(panels, 8), [&](Range part, int worker) {
+    team.deal(panels, team.grain_of(panels), [&](Range part, int worker) {
       std::int64_t first_panel = 0;  // of the product at hand, among all of them
       for (std::size_t i = 0; i < products.size(); ++i) {
         const std::int64_t count = div_up<std::int64_t>(products[i].w.rows(), panel_rows);

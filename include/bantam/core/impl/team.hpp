@@ -127,13 +127,13 @@ struct State {
   struct Work {
     const FunctionRef<void(Range, int)>* f = nullptr;
     std::int64_t items = 0, grain = 0;
-    std::uint32_t parts = 0;
+    std::uint32_t grains = 0;
   };
   // What several threads write is on lines of its own.
-  /// Which work this is (upper half; it only tells one from the next) and how many of its parts nobody has yet.
+  /// Which work this is (upper half; it only tells one from the next) and how many of its grains nobody has yet.
   alignas(64) std::atomic<std::uint64_t> cursor{0};
   alignas(64) Work work;
-  /// Parts that others than the caller have finished, and how many of them the caller sleeps for.
+  /// Grains that others than the caller have finished, and how many of them the caller sleeps for.
   alignas(64) Word done{0};
   std::atomic<std::uint32_t> awaited{nobody};
   static constexpr std::uint32_t nobody = ~0u;
@@ -176,15 +176,20 @@ struct State {
     for (std::thread& thread : threads) thread.join();
   }
 
-  /// Does parts until none is left; returns how many. `report`: to the caller.
+  /// Does grains until none is left; returns how many. `report`: to the caller.
+  ///
+  /// A part is half of a thread's share of what is left: long ones stream, and at the end nobody waits for more than a grain (guided
+  /// self-scheduling, Polychronopoulos and Kuck, IEEE Trans. Comput. 1987, whose parts are the whole share: too much for a thread that is slowed down).
   std::uint32_t take_parts(int index, bool report) noexcept {
     std::uint32_t taken = 0;
     for (std::uint64_t now = cursor.load(std::memory_order_acquire); static_cast<std::uint32_t>(now) != 0;) {
-      if (!cursor.compare_exchange_weak(now, now - 1, std::memory_order_acquire, std::memory_order_acquire)) continue;
-      const std::int64_t begin = (work.parts - static_cast<std::uint32_t>(now)) * work.grain;
-      (*work.f)(Range{begin, std::min(begin + work.grain, work.items)}, index);
-      ++taken;
-      if (report && done.fetch_add(1) + 1 == awaited.load()) wake(done, 1);
+      const auto left = static_cast<std::uint32_t>(now);
+      const std::uint32_t part = std::max(1u, left / (2 * static_cast<std::uint32_t>(places.load(std::memory_order_relaxed))));
+      if (!cursor.compare_exchange_weak(now, now - part, std::memory_order_acquire, std::memory_order_acquire)) continue;
+      const std::int64_t begin = (work.grains - left) * work.grain;
+      (*work.f)(Range{begin, std::min(begin + part * work.grain, work.items)}, index);
+      taken += part;
+      if (report && done.fetch_add(part) + part == awaited.load()) wake(done, 1);
       now = cursor.load(std::memory_order_acquire);
     }
     return taken;
@@ -248,14 +253,14 @@ struct State {
     }
   }
 
-  void wait_for(std::uint32_t parts) noexcept {
+  void wait_for(std::uint32_t grains) noexcept {
     for (int i = 0; i < spin_rounds; ++i) {
-      if (done.load(std::memory_order_acquire) == parts) return;
+      if (done.load(std::memory_order_acquire) == grains) return;
       relax();
     }
     // Asleep, the caller leaves its processor to the worker it waits for.
-    awaited = parts;
-    for (std::uint32_t now = done.load(); now != parts; now = done.load()) watch.sleep_on(done, now);
+    awaited = grains;
+    for (std::uint32_t now = done.load(); now != grains; now = done.load()) watch.sleep_on(done, now);
     awaited.store(nobody, std::memory_order_relaxed);
   }
 
@@ -305,8 +310,8 @@ BANTAM_ONCE Team::~Team() {
 
 BANTAM_ONCE int Team::size() const noexcept { return state_->size; }
 
-BANTAM_ONCE std::int64_t Team::grain_of(std::int64_t items, std::int64_t parts) const noexcept {
-  return std::max<std::int64_t>(1, items / (parts * state_->places.load(std::memory_order_relaxed)));
+BANTAM_ONCE std::int64_t Team::grain_of(std::int64_t items, std::int64_t grains) const noexcept {
+  return std::max<std::int64_t>(1, items / (grains * state_->places.load(std::memory_order_relaxed)));
 }
 
 BANTAM_ONCE std::uint32_t detail::process_number() noexcept {
@@ -348,17 +353,17 @@ BANTAM_ONCE void Team::deal_parts(std::int64_t items, std::int64_t grain, Functi
     if (items > 0) f(Range{0, items}, 0);
     return;
   }
-  const auto parts = static_cast<std::uint32_t>((items + grain - 1) / grain);
-  state.work = {&f, items, grain, parts};
+  const auto grains = static_cast<std::uint32_t>((items + grain - 1) / grain);
+  state.work = {&f, items, grain, grains};
   state.done.store(0, std::memory_order_relaxed);
   const std::uint64_t last = state.cursor.load(std::memory_order_relaxed) >> 32;
-  state.cursor.store((last + 1) << 32 | parts);
+  state.cursor.store((last + 1) << 32 | grains);
   if (state.asleep) {
     state.asleep = false;
     state.called.fetch_add(1);
     detail::team::wake(state.called, detail::team::everybody);
   }
-  state.wait_for(parts - state.take_parts(0, false));
+  state.wait_for(grains - state.take_parts(0, false));
   state.look_around();
 }
 

@@ -101,7 +101,7 @@ class Experts {
   template <class F>
   void multiply(const Pass& pass, const ExpertsWeights& weights, const Activations& x, std::int64_t panels, F&& products_of) noexcept {
     const std::int64_t items = std::ssize(group_) * panels;
-    pass.team.deal(items, pass.team.grain_of(items, 8), [&](Range part, int) {
+    pass.team.deal(items, pass.team.grain_of(items), [&](Range part, int) {
       for (std::int64_t at = part.begin; at < part.end;) {
         const Segment& segment = group_[static_cast<std::size_t>(at / panels)];
         const std::int64_t first = at % panels, last = std::min(panels, first + part.end - at);
