@@ -176,7 +176,7 @@ struct State {
     for (std::thread& thread : threads) thread.join();
   }
 
-  /// Does grains until none is left; returns how many. `report`: to the caller.
+  /// Does parts until no grain is left; returns how many grains they were. `report`: to the caller.
   ///
   /// A part is half of a thread's share of what is left: long ones stream, and at the end nobody waits for more than a grain (guided
   /// self-scheduling, Polychronopoulos and Kuck, IEEE Trans. Comput. 1987, whose parts are the whole share: too much for a thread that is slowed down).
