@@ -24,6 +24,11 @@ void run_pieces(int threads, std::int64_t items, std::int64_t grain, FunctionRef
 /// No more than so many threads are asked for.
 [[nodiscard]] int most_threads();
 
+/// Calls f for pieces of `grain`, one after the other.
+inline void for_pieces(Range all, std::int64_t grain, FunctionRef<void(Range)> f) {
+  for (std::int64_t first = all.begin; first < all.end; first += grain) f({first, std::min(first + grain, all.end)});
+}
+
 }  // namespace detail
 
 BANTAM_ONCE CancelScope::CancelScope(std::function<bool()> cancelled) : cancelled_(std::move(cancelled)), outer_(detail::innermost_scope) {
@@ -54,8 +59,7 @@ BANTAM_ONCE void parallel_for(std::int64_t items, std::int64_t grain, FunctionRe
     f(range);
   };
   if (items <= grain || threads == 1) {
-    for (std::int64_t first = 0; first < items; first += grain) piece({first, std::min(first + grain, items)});
-    return;
+    return detail::for_pieces({0, items}, grain, piece);
   }
   detail::run_pieces(threads, items, grain, piece);
 }

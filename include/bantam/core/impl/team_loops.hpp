@@ -22,8 +22,7 @@ struct LoopTeam {
 inline void run_pieces(int threads, std::int64_t items, std::int64_t grain, FunctionRef<void(Range)> piece) {
   static LoopTeam shared;
   if (shared.busy.test_and_set(std::memory_order_acquire)) {  // by a loop around this one, or of another thread, which keep all cores busy
-    for (std::int64_t first = 0; first < items; first += grain) piece({first, std::min(first + grain, items)});
-    return;
+    return for_pieces({0, items}, grain, piece);
   }
   struct Release {
     std::atomic_flag& busy;
@@ -33,10 +32,12 @@ inline void run_pieces(int threads, std::int64_t items, std::int64_t grain, Func
   if (shared.team == nullptr || shared.team->size() != threads || shared.team->is_forked()) shared.team = std::make_unique<Team>(threads);
   std::atomic_flag failed;
   std::exception_ptr error;
-  shared.team->deal(items, grain, [&](Range range, int) {
-    if (failed.test(std::memory_order_relaxed)) return;
+  shared.team->deal(items, grain, [&](Range part, int) {
     try {
-      piece(range);
+      // Between pieces a scope is asked, and nobody goes on where another has failed.
+      for_pieces(part, grain, [&](Range range) {
+        if (!failed.test(std::memory_order_relaxed)) piece(range);
+      });
     } catch (...) {
       if (!failed.test_and_set()) error = std::current_exception();
     }
