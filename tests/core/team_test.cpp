@@ -147,9 +147,12 @@ TEST_CASE("deals begin with long parts and end with a grain") {
       std::ranges::sort(parts, {}, &Range::begin);
       const auto length = [](const Range& range) { return range.end - range.begin; };
       CHECK(std::ranges::is_sorted(parts, std::greater<>(), length));
-      CHECK(length(parts.front()) >= items / (2 * threads) - 4);
-      CHECK(length(parts.front()) <= items / 2);
       CHECK(length(parts.back()) <= 4);
+      const std::int64_t takers = 64 / team.grain_of(64, 1);
+      for (const Range& part : parts) {
+        const std::int64_t left = (items - part.begin + 3) / 4, grains = std::max<std::int64_t>(1, left / (2 * takers));
+        CHECK(part.end == std::min(items, part.begin + 4 * grains));
+      }
     }
   }
 }
