@@ -206,7 +206,7 @@ __attribute__((noinline)) void tile_f32(const std::byte* panel, int first_strip,
   using L = Strip16<F>;
   using V = vec<A>;
   // What is in flight without a fetch is what the processor's window of instructions holds, and with 16 bits that is half as many lines as with 32:
-  // half of memory's rate on Zen 5, where those of 32 read a tenth less with fetches. Quantized formats are here on the exact path, which no one waits for.
+  // half of memory's rate on Zen 5, where those of 32 read a tenth to a quarter less with fetches. Quantized formats are here on the exact path, which no one waits for.
   [[maybe_unused]] constexpr bool fetches = is_float_format<F> && !std::is_same_v<typename F::Plane, plane::F32>;
   const float* values = x.values + token * x.stride;
   Strip<A> total[NR][MR];
