@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "bantam/core/far_apart.hpp"
+#include "bantam/core/median.hpp"
 #include "bantam/io/disk.hpp"
 #include "expert_cache.hpp"
 
@@ -204,45 +206,63 @@ double processor_seconds() noexcept {
 StreamingRate measure_streaming(const Checkpoint& checkpoint) {
   const DiskReading disk = disk_of(checkpoint);
   if (disk.gb_s == 0) return {};
-  ReaderPool readers(disk.readers, reading_by(disk));
-  std::shared_ptr<std::byte> room;
-  std::size_t room_bytes = 0;
-  const auto seconds_of = [&](const StreamUnit& unit) {
-    if (unit.bytes() > room_bytes) {
-      room = nn::allocate_blocks(room_bytes = unit.bytes());
-      std::fill_n(room.get(), unit.bytes(), std::byte{});  // as slots are, once they were used
-    }
-    const Stopwatch watch;
-    unit.finish(readers, *readers.read(unit.parts(), room.get(), ReaderPool::Haste::wanted_now));
-    return watch.seconds();
-  };
-  // Here and there, so that no cache of the drive's has all of them.
-  constexpr std::size_t most = std::size_t{64} << 20, step = 7;
+  constexpr std::size_t large = std::size_t{128} << 20, enough = std::size_t{32} << 20, count = 5;
   std::vector<const CheckpointTensor*> tensors;
   std::map<std::pair<std::int64_t, std::int64_t>, StreamUnit> experts;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!detail::can_stream(tensor)) continue;
-    if (tensor.source->room_bytes() <= most / 2) tensors.push_back(&tensor);
+    if (tensor.source->room_bytes() <= large) tensors.push_back(&tensor);
     if (tensor.expert >= 0) experts[{tensor.layer, tensor.expert}].add(tensor);
   }
-  StreamUnit unit;
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0, at = 0; i < tensors.size() && unit.bytes() < most / 2; ++i, at += step) {
-    unit.add(*tensors[at % tensors.size()]);
-    bytes += tensors[at % tensors.size()]->stored_bytes();
+  if (tensors.empty()) return {.gb_s = disk.gb_s};
+  std::array<StreamUnit, count> units;
+  std::size_t largest = 0;
+  double gigabytes = 0;
+  // Here and there, so that no cache of the drive's has all of them; where they are few, again.
+  const std::vector<std::int64_t> order = far_apart(std::ssize(tensors));
+  for (std::size_t i = 0, at = 0; i < count; ++i) {
+    for (std::size_t n = 0; n < tensors.size() && units[i].bytes() < enough; ++n, ++at) {
+      const CheckpointTensor& tensor = *tensors[static_cast<std::size_t>(order[at % order.size()])];
+      units[i].add(tensor);
+      if (i > 0) gigabytes += 1e-9 * static_cast<double>(tensor.stored_bytes());
+    }
+    largest = std::max(largest, units[i].bytes());
   }
-  if (unit.empty()) return {.gb_s = disk.gb_s};
-  const double before = processor_seconds(), gigabytes = 1e-9 * static_cast<double>(bytes);
-  StreamingRate rate{.gb_s = gigabytes / seconds_of(unit)};
-  rate.processor_s_per_gb = (processor_seconds() - before) / gigabytes;
+  for (const auto& [place, unit] : experts) largest = std::max(largest, unit.bytes());
+  std::array<std::shared_ptr<std::byte>, 2> slots;
+  for (auto& slot : slots) {
+    slot = nn::allocate_blocks(largest);
+    std::fill_n(slot.get(), largest, std::byte{});  // as slots are, once they were used
+  }
+  // Behind what its threads read from and write to, which they are at when something fails.
+  ReaderPool readers(disk.readers, reading_by(disk));
+
+  // One unit after another into two slots, as layers are. Until the first is there, readers write their buffers for the first time.
+  std::array<std::shared_ptr<ReaderPool::Batch>, count> batches;
+  const auto begin = [&](std::size_t i) { batches[i] = readers.read(units[i].parts(), slots[i % 2].get(), ReaderPool::Haste::ahead); };
+  begin(0);
+  begin(1);
+  units[0].finish(readers, *batches[0]);
+  Stopwatch watch;
+  const double before = processor_seconds();
+  for (std::size_t i = 1; i < count; ++i) {
+    if (i + 1 < count) begin(i + 1);
+    units[i].finish(readers, *batches[i]);
+  }
+  StreamingRate rate{.gb_s = gigabytes / watch.seconds(), .processor_s_per_gb = (processor_seconds() - before) / gigabytes};
+
   constexpr std::size_t alone = 16;
   if (experts.size() < alone) return rate;
-  const auto apart = static_cast<std::ptrdiff_t>(experts.size() / alone);
+  std::vector<double> seconds;
   auto expert = experts.begin();
   for (std::size_t i = 0; i < alone; ++i) {
-    rate.expert_seconds += seconds_of(expert->second) / alone;
-    if (i + 1 < alone) std::advance(expert, apart);
+    const StreamUnit& unit = expert->second;
+    watch = {};
+    unit.finish(readers, *readers.read(unit.parts(), slots[0].get(), ReaderPool::Haste::wanted_now));
+    seconds.push_back(watch.seconds());
+    if (i + 1 < alone) std::advance(expert, static_cast<std::ptrdiff_t>(experts.size() / alone));
   }
+  rate.expert_seconds = median(seconds);
   return rate;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "bantam/core/far_apart.hpp"
 #include "bantam/core/median.hpp"
 #include "bantam/core/memory.hpp"
 #include "bantam/core/stopwatch.hpp"
@@ -75,9 +76,8 @@ double measure_product_gb_s(const FormatInfo& format, std::int64_t rows, std::in
   const std::shared_ptr<std::byte> data = allocate_storage(static_cast<std::size_t>(bytes));
   // A scale of about 0.2 in halves; any code.
   team.deal(bytes, round_up<std::int64_t>(team.grain_of(bytes), 64), [&](Range part, int) { std::fill(data.get() + part.begin, data.get() + part.end, std::byte{0x33}); });
-  std::vector<WeightMatrix> matrices;
-  // Far from each other, and all of them in the end: an odd number of steps meets every one but for a common divisor.
-  for (std::int64_t i = 0, at = 0; i < count; ++i, at = (at + (count * 5 / 8 | 1)) % count) matrices.emplace_back(format, rows, columns, std::shared_ptr<const std::byte>(data, data.get() + at * step));
+  std::vector<WeightMatrix> matrices;  // in an order that nothing fetches ahead
+  for (const std::int64_t i : far_apart(count)) matrices.emplace_back(format, rows, columns, std::shared_ptr<const std::byte>(data, data.get() + i * step));
   nn::Activations x;
   x.serve(kernels, matrices[0]);
   x.resize(1, columns);

@@ -40,7 +40,7 @@ struct StreamingRate {
   double expert_seconds = 0;  ///< of one expert's matrices, read alone; 0: it has none, or nobody knows
   double processor_s_per_gb = 0;  ///< seconds of one processor that reading and rearranging take from products
 };
-/// Reads 64 MB and 16 experts, with what measure_disk() chose.
+/// Reads five times 32 MB or a matrix of up to 128 MB beyond that, and 16 experts, with what measure_disk() chose.
 [[nodiscard]] StreamingRate measure_streaming(const Checkpoint& checkpoint);
 
 }  // namespace bantam::inline v0
