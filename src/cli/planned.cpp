@@ -109,6 +109,8 @@ std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, con
     const double cost = tensor.format().is_float ? float_cost : 1;
     return tensor.is_matrix ? static_cast<double>(tokens) * 2 * cost * static_cast<double>(tensor.rows * tensor.columns) / (share * 1e9 * m.int8_gop_s) : 0;
   };
+  // Processor time that a second of reading takes from products, where they have all processors: blocks are rearranged.
+  const double taken = m.threads >= usable_cores() ? m.disk.gb_s * m.disk.processor_s_per_gb : 0;
   std::vector<LayerTime> all(residency.layers.size());  // of a layer with all of its experts, each read alone
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (tensor.layer < 0 || tensor.is_drafting) continue;
@@ -127,29 +129,29 @@ std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, con
     for (std::size_t i = 0; i < all.size(); ++i) {
       LayerTime& time = passes[pass][i];
       const std::int64_t experts = config.specs[i].experts, used = config.router.used;
+      if (taken > 0) time.arithmetic += taken * time.read_ahead / m.threads;
       if (experts == 0) continue;
       const Residency::Layer& layer = residency.layers[i];
-      const double each = 1 / static_cast<double>(experts), arithmetic = time.late_arithmetic * static_cast<double>(used) * each;
-      // Those of a long prompt are all of them.
-      double missed = layer.cached_experts == 0 ? 0 : static_cast<double>(experts - layer.cached_experts) * each;
-      time.read_experts *= missed;
-      if (decodes) {
-        const std::int64_t count = count_of_misses(used, 1 - hits_in(layer, experts, asked_hits), pass, i);
-        missed = static_cast<double>(count) / static_cast<double>(used);
-        // Few do not keep a drive busy: they take no less than one alone.
-        time.read_experts = count == 0 ? 0 : std::max(m.disk.expert_seconds, static_cast<double>(count) * all[i].read_experts * each);
+      const double each = 1 / static_cast<double>(experts);
+      time.expert_arithmetic = time.late_arithmetic * static_cast<double>(used) * each;
+      time.late_arithmetic = 0;
+      if (!decodes) {
+        // Those of a long prompt are all of them, and are run as they come.
+        time.read_experts *= layer.cached_experts == 0 ? 0 : static_cast<double>(experts - layer.cached_experts) * each;
+        if (taken > 0) time.expert_arithmetic += taken * time.read_experts / m.threads;
+        continue;
       }
-      // Those of a prompt are run as they come.
-      time.late_arithmetic = decodes ? missed * arithmetic : 0;
-      time.expert_arithmetic = arithmetic - time.late_arithmetic;
+      const std::int64_t count = count_of_misses(used, 1 - hits_in(layer, experts, asked_hits), pass, i);
+      const double read = time.read_experts * static_cast<double>(count) * each;
+      // Few do not keep a drive busy: they take no less than one alone.
+      time.read_experts = count == 0 ? 0 : std::max(m.disk.expert_seconds, read);
+      time.late_arithmetic = time.expert_arithmetic * static_cast<double>(count) / static_cast<double>(used);
+      time.expert_arithmetic -= time.late_arithmetic;
+      // All of it shows: the thread whose processor a reader took is the one that the others wait for.
+      time.late_arithmetic += taken * read;
     }
   }
   return passes;
-}
-
-/// What readers take from products: they rearrange a layer's blocks on the same processors.
-double reader_seconds(const LayerTime& time, const Machine& m) {
-  return m.threads > 0 ? time.read_ahead * m.disk.gb_s * m.disk.processor_s_per_gb / m.threads : 0;
 }
 
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
@@ -178,16 +180,13 @@ void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double a
     c.generate_tok_s = c.prompt_tok_s = 0;
     return;
   }
-  double head = static_cast<double>(c.size.token_bytes) / (1e9 * m.weights_gb_s());
   std::vector<std::vector<LayerTime>> passes = pass_times(checkpoint, residency, m, asked_hits, 1);
-  for (const LayerTime& time : passes.front()) head -= time.arithmetic + time.expert_arithmetic + time.late_arithmetic;
   for (std::vector<LayerTime>& layers : passes) {
-    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].arithmetic += step_seconds(config.specs[i], m) + reader_seconds(layers[i], m);
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].arithmetic += step_seconds(config.specs[i], m);
   }
-  c.timeline = timeline_of(passes, std::max(0.0, head));
+  c.timeline = timeline_of(passes, static_cast<double>(c.size.token_bytes - c.size.layer_token_bytes) / (1e9 * m.weights_gb_s()));
   if (config.has_head) c.generate_tok_s = 1 / c.timeline.seconds;
-  std::vector<std::vector<LayerTime>> prompt = pass_times(checkpoint, residency, m, asked_hits, Forward::largest_chunk);
-  for (LayerTime& time : prompt.front()) time.arithmetic += reader_seconds(time, m);
+  const std::vector<std::vector<LayerTime>> prompt = pass_times(checkpoint, residency, m, asked_hits, Forward::largest_chunk);
   c.prompt_tok_s = static_cast<double>(Forward::largest_chunk) / timeline_of(prompt, 0).seconds;
 }
 

@@ -20,6 +20,7 @@ Footprint footprint_of(const Checkpoint& checkpoint) {
     if (!routed || !detail::is_read_whole(tensor, config) || tensor.is_drafting) continue;
     sum.active_parameters += weights;
     sum.token_bytes += bytes;
+    if (tensor.layer >= 0) sum.layer_token_bytes += bytes;
     if (!tensor.is_matrix || tensor.layer < 0) continue;
     sum.layer_operations += 2 * static_cast<double>(weights);
     if (tensor.format().is_float) sum.float_operations += 2 * static_cast<double>(weights);

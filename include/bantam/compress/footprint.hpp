@@ -14,6 +14,7 @@ struct Footprint {
   std::int64_t bytes = 0;              ///< of all tensors
   std::int64_t matrix_bytes = 0;
   std::int64_t token_bytes = 0;        ///< of the active parameters: what decoding a token reads
+  std::int64_t layer_token_bytes = 0;  ///< those of them in layers
   double layer_operations = 0;         ///< of a token with the matrices of all layers; a multiply and an add are two
   double float_operations = 0;         ///< those of them with matrices of floats
 
