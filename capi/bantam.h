@@ -159,7 +159,8 @@ typedef struct bantam_load_options {
   const char *memory;
   /** Zero points of old GPTQ folders: "automatic", "wrapped", "legacy". */
   const char *gptq_zero;
-  /** "memory_limit": bytes for weights, 0: seven eighths of what is free; what does not fit is read from the file as it is wanted, by each engine for itself. */
+  /** "memory_limit": bytes for weights, 0: seven eighths of what is free; what does not fit is read from the file as it is wanted, by each engine for itself.
+   *  "device_map": JSON of parts of the model, each on "cpu" or "disk", {"": "cpu", "model.layers.0.mlp": "disk"}: says in the limit's place what stays in memory. */
   const bantam_setting *settings;
   size_t setting_count;
   bantam_read_progress progress; /* bytes of weights; called often, on the calling thread; NULL: none */

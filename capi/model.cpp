@@ -14,15 +14,22 @@ LoadOptions load_options(const bantam_load_options* given) {
   const bantam_load_options initial = BANTAM_LOAD_OPTIONS_INIT;
   const bantam_load_options o = options_of(given, initial, "load options");
   std::int64_t limit = 0;
-  read_settings(o.settings, o.setting_count, "memory_limit", [&](std::string_view name, std::string_view value) {
-    if (name != "memory_limit") return false;
-    limit = number_of<std::int64_t>(name, value);
+  DeviceMap devices;
+  read_settings(o.settings, o.setting_count, "memory_limit or device_map", [&](std::string_view name, std::string_view value) {
+    if (name == "memory_limit") {
+      limit = number_of<std::int64_t>(name, value);
+    } else if (name == "device_map") {
+      devices = DeviceMap::parse(value);
+    } else {
+      return false;
+    }
     return true;
   });
   return {.memory = find_weight_memory(&need(o.memory, "memory")),
           .gptq_zero = find_gptq_zero(&need(o.gptq_zero, "gptq_zero")),
           .progress = progress_of(o.progress, o.progress_user),
-          .memory_limit = limit};
+          .memory_limit = limit,
+          .device_map = std::move(devices)};
 }
 
 bantam_model* opened(const Checkpoint& checkpoint, const LoadOptions& options) {

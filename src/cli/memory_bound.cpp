@@ -210,7 +210,7 @@ std::string description(const Model& model, const Residency& residency) {
     if (const std::int64_t of_layer = model.config().specs[i].experts; of_layer > 0) {
       ++with_experts;
       experts += of_layer;
-      cached += residency.layers[i].cached_experts;
+      cached += residency.layers[i].cached_experts == 0 ? of_layer : residency.layers[i].cached_experts;
     }
   }
   std::string line = message(in_bytes(model.bytes()), " of weights, ", in_bytes(residency.resident_bytes()), " of them in memory");

@@ -201,6 +201,7 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_flag(app, "--verify", options.verify, "native files: compare everything with the hashes that they store");
   add_text(app, "--memory", options.memory, "SIZE",
            "what the process may take: 12GiB; weights beyond it are read from the file as they are wanted, with the same results [what is free]");
+  add_device_map(app, options.devices);
   add_integer(app, "--experts", options.experts, {0, 1 << 20},
               "send tokens to so many experts: fewer are faster, and another model; says how far it is from the right one; 0: the model's number");
   add_number(app, "--prefer-cached", options.cold.prefer_cached,
@@ -213,6 +214,11 @@ void add_loading(CLI::App& app, LoadingOptions& options) {
   add_texts(app, "--lora", options.lora, "PATH[:SCALE]",
             "add a LoRA adapter to the weights: a folder of PEFT's or a GGUF file, so many times as much of it; may be repeated");
   add_gptq_zero(app, options.gptq_zero);
+}
+
+void add_device_map(CLI::App& app, DeviceMap& target) {
+  add_parsed(app, "--device-map", "FILE", "JSON that says what of the weights stays in memory (\"cpu\") and what in the file (\"disk\"), as accelerate's device_map, or what `bantam plan --json` wrote",
+             [&target](const std::string& path) { target = DeviceMap::parse(read_text_file(path), message("--device-map: ", printable(path, 4096))); });
 }
 
 void add_gptq_zero(CLI::App& app, std::string& target) {
@@ -259,9 +265,10 @@ std::vector<ScaledAdapter> adapters_of(const LoadingOptions& options, const Mode
 }
 
 /// With what it was given of memory, but for its adapters.
-AdaptedModel load_divided(const ModelToLoad& wanted, const LoadingOptions& options, const TextRoom& texts, const MemoryDivision& division, const LoadProgress& progress) {
+AdaptedModel load_divided(const ModelToLoad& wanted, const LoadingOptions& options, const TextRoom& texts, const MemoryDivision& division, const DeviceMap& devices,
+                          const LoadProgress& progress) {
   const StateMemory text{.limit = division.texts / texts.sequences};
-  Model model = Model::from_checkpoint(wanted.checkpoint, {.memory = weight_memory(options), .progress = progress, .verify = options.verify, .memory_limit = division.weights});
+  Model model = Model::from_checkpoint(wanted.checkpoint, {.memory = weight_memory(options), .progress = progress, .verify = options.verify, .memory_limit = division.weights, .device_map = devices});
   if (model.residency() != nullptr && model.residency()->is_bounded() && options.memory.empty()) note("bantam: " + description(model, *model.residency()));
   // Nobody has asked for the longest text that a model was made for.
   const bool is_asked = texts.context > 0 || !options.memory.empty();
@@ -281,7 +288,7 @@ std::vector<AdaptedModel> load_together(std::span<const std::string> paths, cons
   for (const Checkpoint& checkpoint : checkpoints) wanted.push_back({checkpoint, texts, wanted.empty() ? std::span<const ScaledAdapter>(adapters) : std::span<const ScaledAdapter>()});
   const std::vector<MemoryDivision> division = options.map ? std::vector<MemoryDivision>(paths.size()) : divide_memory(wanted, options.memory, taken_bytes());
   std::vector<AdaptedModel> loaded;
-  for (std::size_t i = 0; i < paths.size(); ++i) loaded.push_back(load_divided(wanted[i], options, texts, division[i], {}));
+  for (std::size_t i = 0; i < paths.size(); ++i) loaded.push_back(load_divided(wanted[i], options, texts, division[i], i == 0 ? options.devices : DeviceMap(), {}));
   loaded[0].model = with_other_experts(loaded[0].model, options);
   loaded[0].adapters = std::move(adapters);
   return loaded;
@@ -303,7 +310,7 @@ std::optional<ModelBeside> load_beside(const std::string& path, const LoadingOpt
   const std::int64_t room = bound_bytes(options.memory) - taken, whole = options.map ? 0 : whole_bytes(wanted, options.memory);
   if (others > 0 && whole > room) return std::nullopt;
   const MemoryDivision division = options.map ? MemoryDivision{} : divide_memory({&wanted, 1}, options.memory, taken)[0];
-  AdaptedModel loaded = load_divided(wanted, options, texts, division, progress);
+  AdaptedModel loaded = load_divided(wanted, options, texts, division, options.devices, progress);
   loaded.model = with_other_experts(loaded.model, options);
   loaded.adapters = std::move(adapters);
   return ModelBeside{std::move(loaded), std::max<std::int64_t>(1, opened + std::min(whole, room))};

@@ -93,6 +93,7 @@ struct LoadingOptions {
   bool verify = false;
   std::string gptq_zero;
   std::string memory;  ///< of the process; empty: what is free
+  DeviceMap devices = {};
   std::int64_t experts = 0;  ///< a token; 0: the model's
   nn::ColdExperts cold;
   std::vector<std::string> lora;  ///< adapters, as parse_adapter() reads them
@@ -112,6 +113,7 @@ void add_loading(CLI::App& app, LoadingOptions& options);
 void refuse_overwriting(const std::string& model, const std::string& out);
 /// --gptq-zero, for verbs that read checkpoints.
 void add_gptq_zero(CLI::App& app, std::string& target);
+void add_device_map(CLI::App& app, DeviceMap& target);
 /// Opens, and passes on what Checkpoint::warnings() says.
 [[nodiscard]] Checkpoint open_checkpoint(const std::string& path, const std::string& gptq_zero);
 /// Tokens that a text may have: `context`, or where that is 0 what the model was made for, within a bound of memory, told or found, at most

@@ -99,6 +99,7 @@ void add_plan(CLI::App& app, Action& action) {
   add_number(verb, "--expert-hits", o->asked.expert_hits,
              "share of a token's experts that is in memory where not all fit, as `run --stats` counts it; 0: what texts were seen to find, by the share that fits")
       ->check(CLI::Range(0.0, 1.0));
+  add_device_map(verb, o->asked.devices);
   add_text(verb, "--svg", o->svg, "FILE", "draws when a token's reads and arithmetic take place, where weights are streamed");
   add_common(verb, o->common);
   finish_verb(

@@ -70,6 +70,7 @@ struct Texts {
   StateBytes state;
   std::int64_t context;
   double expert_hits;  ///< as PlanAsked has it
+  const DeviceMap& devices;
 };
 
 /// The share of a token's experts that is in memory.
@@ -155,11 +156,12 @@ std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, con
 }
 
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
-void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double asked_hits, const Machine& m) {
+void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double asked_hits, const DeviceMap& devices, const Machine& m) {
   if (others >= m.memory_bytes) return;
-  const Residency residency = residency_of(checkpoint, m.memory_bytes - others);
+  const Residency residency = residency_of(checkpoint, m.memory_bytes - others, devices.empty() ? nullptr : &devices);
   if (!residency.fits()) return;
   c.fits = c.streams = true;
+  c.devices = DeviceMap::of(checkpoint, residency);
   c.resident_bytes = others + residency.resident_bytes();
   c.streamed_bytes = residency.streamed_layer_bytes;
   c.table_bytes = residency.table_bytes;
@@ -199,6 +201,7 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts&
   const std::int64_t tables = residency_with_room(checkpoint).table_bytes, weights = size.bytes - tables;
   Case c{.size = size, .format = format, .table_bytes = tables};
   const std::int64_t others = program_bytes + state.of_text(context);
+  c.devices = DeviceMap::of(checkpoint, residency_with_room(checkpoint));
   c.resident_bytes = weights + others;
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
   if (config.has_head) c.generate_tok_s = 1 / (static_cast<double>(size.token_bytes) / (1e9 * m.weights_gb_s()) + step_seconds(config, m));
@@ -209,9 +212,9 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts&
   if (const auto division = divided(context)) {
     const bool spills = division->texts > 0;
     if (spills) c.stored_key_bytes = text.stored(context, division->texts);
-    c.fits = division->weights >= weights;
+    c.fits = division->weights >= weights && !texts.devices.has_disk();
     if (c.fits && spills) c.resident_bytes = weights + program_bytes + state.row * context + division->texts;
-    if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, texts.expert_hits, m);
+    if (!c.fits) stream(c, checkpoint, spills ? program_bytes + state.row * context + division->texts : others, texts.expert_hits, texts.devices, m);
   }
   // A longer one takes memory from weights, and has more of itself in a file, as long as the least of both is left.
   std::int64_t none = config.context + 1;
@@ -289,7 +292,7 @@ Plan plan_of(PlanAsked asked, Machine machine, Checkpoint checkpoint) {
   const StateBytes state = state_bytes_of(config, asked.kv);
   const TextMemory text(config, asked.kv);
   const std::int64_t context = asked.context > 0 ? asked.context : std::min<std::int64_t>(config.context, 8192);
-  const Texts texts{.memory = text, .state = state, .context = context, .expert_hits = asked.expert_hits};
+  const Texts texts{.memory = text, .state = state, .context = context, .expert_hits = asked.expert_hits, .devices = asked.devices};
   // What was timed are products of the weights as they are.
   Machine untimed = machine;
   untimed.product_gb_s = 0;
@@ -338,6 +341,7 @@ Json to_json(const Plan& plan) {
           {"table_bytes", c.table_bytes},
           {"streamed_layers", c.streamed_layers},
           {"cached_experts", c.cached_experts},
+          {"device_map", c.fits ? Json::parse(c.devices.to_json(), "device_map") : Json(nullptr)},
           {"expert_hits", c.expert_hits > 0 ? Json(c.expert_hits) : Json(nullptr)},
           {"stored_key_bytes", c.stored_key_bytes},
           {"prompt_tok_s", known(c.prompt_tok_s)},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bantam/compress/footprint.hpp"
+#include "bantam/model/device_map.hpp"
 #include "bantam/model/streamed_blocks.hpp"
 #include "bantam/session/machine.hpp"
 #include "output.hpp"
@@ -20,6 +21,7 @@ struct PlanAsked {
   std::string kv = "f16";
   std::int64_t context = 0;      ///< tokens of a text; 0: what the model was made for, 8192 at most
   float expert_hits = 0;         ///< of a token's experts, the share that is in the cache; 0: as texts were seen to choose
+  DeviceMap devices = {};        ///< what stays in memory; empty: what fits
 };
 
 /// What it would run on.
@@ -52,6 +54,7 @@ struct Case {
   std::int64_t resident_bytes = 0, largest_context = 0;
   bool fits = false;
   bool streams = false;  ///< some of it stays in the file
+  DeviceMap devices = {};  ///< what that is
   std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
   std::int64_t table_bytes = 0;  ///< of the file, in which rows are looked up
   std::int64_t streamed_layers = 0, cached_experts = 0;

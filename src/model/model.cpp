@@ -132,17 +132,25 @@ Model Model::load_from(ByteSource source, const LoadOptions& options) {
 
 Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& options) {
   if (options.memory_limit < 0) fail(Errc::invalid_argument, "memory_limit: expected 0 (what is free) or bytes, found ", options.memory_limit);
+  if (!options.device_map.empty() && options.memory == WeightMemory::mapped) fail(Errc::invalid_argument, "device_map: expected weights that are read, found mapped ones");
   std::optional<Residency> residency;
   const std::int64_t limit = options.memory_limit > 0 ? options.memory_limit : free_for_weights(options.memory);
   if (checkpoint.weights() == nullptr) {  // what is in memory as it is takes no more
     if (options.memory == WeightMemory::automatic || options.memory == WeightMemory::mapped) residency = residency_with_room(checkpoint);
     const std::int64_t wanted = residency ? residency->pinned_bytes : bytes_in_memory(checkpoint);
-    if (limit > 0 && wanted > limit) residency = residency_of(checkpoint, limit);
+    if (!options.device_map.empty()) {
+      // Where nothing bounds it there is room for all experts.
+      constexpr std::int64_t most = Residency::no_limit - 1;
+      residency = residency_of(checkpoint, limit > 0 ? std::min(limit, most) : most, &options.device_map);
+    } else if (limit > 0 && wanted > limit) {
+      residency = residency_of(checkpoint, limit);
+    }
     if (residency && residency->keeps_all()) residency.reset();
     if (residency && !residency->fits()) {
       fail(Errc::out_of_memory, "memory: ", checkpoint.path().string(), ": expected at least ", residency->least, " bytes for weights, found ",
            options.memory_limit > 0 ? "a limit of " : "room for ", residency->limit);
     }
+    if (!options.device_map.empty() && !options.device_map.has_disk()) residency.reset();
   }
   ModelWeights weights = load_weights(checkpoint, reading_of(options.memory), options.progress, residency ? &*residency : nullptr);
   if (options.verify) check_hashes(checkpoint, weights);

@@ -6,6 +6,7 @@
 
 #include "bantam/core/memory.hpp"
 #include "bantam/io/file.hpp"
+#include "bantam/model/device_map.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
 
@@ -23,6 +24,7 @@ std::int64_t pinned_bytes_of(const CheckpointTensor& tensor) noexcept {
 /// A matrix of a layer, or several of one role.
 struct MatrixBytes {
   Role role;
+  bool on_disk = false;             ///< as a DeviceMap has it
   std::int64_t pinned = 0;          ///< in memory for good
   std::int64_t slot = 0, file = 0;  ///< in a slot, and of the file
 };
@@ -33,11 +35,13 @@ struct LayerBytes {
   std::vector<bool> stays = {};            ///< of each of them
   std::int64_t kept = 0;                   ///< of those that stay in any case
   std::vector<std::int64_t> experts = {};  ///< of each, in a slot
+  bool experts_stay = false;               ///< as a DeviceMap has it
+  std::int64_t expert_pinned = 0;          ///< of all, where they stay
   std::int64_t expert_file = 0;            ///< of all
   [[nodiscard]] std::int64_t largest_expert() const { return experts.empty() ? 0 : std::ranges::max(experts); }
   MatrixBytes& matrix(Role role) {
     const auto found = std::ranges::find(matrices, role, &MatrixBytes::role);
-    return found != matrices.end() ? *found : matrices.emplace_back(MatrixBytes{role});
+    return found != matrices.end() ? *found : matrices.emplace_back(MatrixBytes{.role = role});
   }
 };
 
@@ -145,14 +149,18 @@ double expert_hits(std::int64_t cached, std::int64_t experts) noexcept {
   return share * (1 + c) / (share + c);
 }
 
-Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
+Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit, const DeviceMap* devices) {
   const ModelConfig& config = checkpoint.config();
   Residency r{.layers = std::vector<Residency::Layer>(static_cast<std::size_t>(config.layers)), .limit = limit};
   std::vector<LayerBytes> of(r.layers.size());
   std::int64_t core = 0;
-  for (std::size_t i = 0; i < of.size(); ++i) of[i].experts.resize(static_cast<std::size_t>(config.specs[i].experts));
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    of[i].experts.resize(static_cast<std::size_t>(config.specs[i].experts));
+    of[i].experts_stay = devices != nullptr;
+  }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    if (detail::can_look_up(tensor) && !detail::is_read_whole(tensor, config)) {
+    const bool on_disk = devices != nullptr && devices->on_disk(tensor.name);
+    if (detail::can_look_up(tensor) && !detail::is_read_whole(tensor, config) && (devices == nullptr || on_disk)) {
       r.look_up(tensor);
     } else if (tensor.layer < 0 || tensor.is_drafting) {
       core += pinned_bytes_of(tensor);
@@ -164,23 +172,36 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     } else if (tensor.expert >= 0) {
       layer.experts[static_cast<std::size_t>(tensor.expert)] += detail::room_of(tensor);
       layer.expert_file += tensor.stored_bytes();
+      layer.expert_pinned += pinned_bytes_of(tensor);
+      if (on_disk) layer.experts_stay = false;
     } else {
       MatrixBytes& matrix = layer.matrix(tensor.role);
       matrix.pinned += pinned_bytes_of(tensor);
       matrix.slot += detail::room_of(tensor);
       matrix.file += tensor.stored_bytes();
+      matrix.on_disk = matrix.on_disk || on_disk;
     }
   }
   const auto experts_of = [&](std::size_t i) { return std::ssize(of[i].experts); };
   std::int64_t floor_of_experts = 0;
   for (std::size_t i = 0; i < of.size(); ++i) {
-    r.layers[i].expert_slot_bytes = of[i].largest_expert();
     core += of[i].kept;
+    if (of[i].experts_stay) {
+      core += of[i].expert_pinned;
+      continue;
+    }
+    r.layers[i].expert_slot_bytes = of[i].largest_expert();
     // A token needs all of its experts at once.
     r.layers[i].cached_experts = std::min(config.router.used, experts_of(i));
     floor_of_experts += r.layers[i].cached_experts * r.layers[i].expert_slot_bytes;
   }
-  pin_matrices(of, limit - core - floor_of_experts);
+  if (devices == nullptr) {
+    pin_matrices(of, limit - core - floor_of_experts);
+  } else {
+    for (LayerBytes& layer : of) {
+      for (const MatrixBytes& matrix : layer.matrices) layer.stays.push_back(!matrix.on_disk);
+    }
+  }
   r.pinned_bytes = core;
   std::int64_t all = core, largest = 0, largest_layer = 0;
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -202,7 +223,7 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
   }
   r.slots = largest > 0 ? 2 : 0;
   r.slot_bytes = largest;
-  r.least = floor_of_experts + std::min(all, core + 2 * largest_layer);
+  r.least = floor_of_experts + (devices == nullptr ? std::min(all, core + 2 * largest_layer) : r.pinned_bytes + r.slots * r.slot_bytes);
   r.cache_bytes = floor_of_experts;
   // An expert more for each layer in turn, as long as there is room.
   const std::int64_t room = limit - r.pinned_bytes - r.slots * r.slot_bytes;
@@ -210,7 +231,7 @@ Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit) {
     grew = false;
     for (std::size_t i = 0; i < of.size(); ++i) {
       Residency::Layer& layer = r.layers[i];
-      if (layer.cached_experts == experts_of(i)) continue;
+      if (of[i].experts_stay || layer.cached_experts == experts_of(i)) continue;
       if (r.cache_bytes + layer.expert_slot_bytes > room) continue;
       r.cache_bytes += layer.expert_slot_bytes;
       ++layer.cached_experts;

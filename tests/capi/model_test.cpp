@@ -61,7 +61,17 @@ TEST_CASE("what cannot be loaded is said, and the out-parameter stays") {
     CHECK(bantam_model_load_with(&model, model_path().c_str(), &options) != BANTAM_OK);
     CHECK(std::string(bantam_last_error()).find(std::string(limit) == "1" ? "bytes for weights, found a limit of 1" : "memory_limit: expected") != std::string::npos);
   }
+  for (const auto& [map, line] : {std::pair("{\"\": 0}", "expected \"cpu\" or \"disk\", found 0"), {"disk", "device_map"}, {"{\"model.layers.0\": \"disk\"}", "expected a device for model."}}) {
+    const bantam_setting setting{"device_map", map};
+    options.settings = &setting;
+    CHECK(bantam_model_load_with(&model, model_path().c_str(), &options) == (std::string(map) == "disk" ? BANTAM_CORRUPT : BANTAM_INVALID_ARGUMENT));
+    CHECK(std::string(bantam_last_error()).find(line) != std::string::npos);
+  }
   CHECK(model == nullptr);
+  const bantam_setting on_disk{"device_map", "{\"\": \"disk\"}"};
+  options.settings = &on_disk;
+  REQUIRE_OK(bantam_model_load_with(&model, model_path().c_str(), &options));
+  bantam_model_free(model);
 }
 
 TEST_CASE("a model says what it is and what it consists of") {

@@ -206,6 +206,21 @@ def facts_plan(h, models):
               "head_dim": 128}
     config.write_text(json.dumps(sparse))
     experts = [h.json("plan", config, *machine[:4], "--memory", f"{size}GiB", "--context", 1024, "--disk-gb-s", 2, "--format", "i8.g32") for size in (8, 4)]
+    on_disk = {"": "cpu", "model.embed_tokens": "disk", **{f"model.layers.{i}.mlp": "disk" for i in range(32)}}
+    h.equal("experts are on the disk first", [p["device_map"] for p in experts], [on_disk] * 2)
+    mapped = Path(h.temporary("plan.json"))
+    mapped.write_text(json.dumps(experts[1]))
+    again = h.json("plan", config, *machine[:4], "--memory", "4GiB", "--context", 1024, "--disk-gb-s", 2, "--format", "i8.g32", "--device-map", mapped)
+    again["advice"] = experts[1]["advice"]  # where other formats fit whole the map still leaves them on the disk
+    h.equal("a map that was written is read", again, experts[1])
+    mapped.write_text('{"": "cpu", "model.layers.1": "disk"}')
+    options = ["-p", "Once upon a time", "-n", 20, "--temperature", 0]
+    run = h.json("run", model, *options, "--device-map", mapped, "--stats")
+    h.equal("a map changes no text", run["text"], h.json("run", model, *options)["text"])
+    h.fact("and layers on the disk are read", run["stats"]["streamed_bytes"] > 0, run["stats"])
+    for text, line in (('{"": 0}', 'expected "cpu" or "disk", found 0'), ('{"model.layers": "cpu"}', "expected a device for model.embed_tokens"), ("[", "--device-map")):
+        mapped.write_text(text)
+        h.refuses(1, "run", model, *options, "--device-map", mapped, says=line)
     h.equal("experts may be pruned, half of them at most", [["--prune experts:" in w["command"] for w in e["smaller"]] for e in experts], [[False, True], [False]])
     h.fact("as many as it takes", experts[0]["smaller"][1]["bytes"] <= experts[0]["smaller"][0]["bytes"] < experts[0]["bytes"], experts[0]["smaller"])
     sparse_machine = ["plan", config, *machine[:4], "--memory", "4GiB", "--context", 1024, "--format", "i8.g32"]

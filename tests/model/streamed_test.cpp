@@ -177,6 +177,41 @@ TEST_CASE("models within any bound give the bits of models in memory") {
   }
 }
 
+TEST_CASE("a device map says what is in memory, and changes no bit") {
+  for (const ArchSpec* arch : few_architectures()) {
+    CAPTURE(std::string(arch->name));
+    const TinyModel tiny = deep(arch);
+    const TemporaryFolder folder(Place::drive);
+    tiny.write_gguf(folder / "m.gguf");
+    const Checkpoint checkpoint = Checkpoint::open(folder / "m.gguf");
+    const Model whole = Model::from_checkpoint(checkpoint, {.memory = WeightMemory::huge_pages});
+    const std::vector<float> expected = logits_of(whole, 2);
+    const auto load = [&](std::string_view map, std::int64_t limit) { return Model::from_checkpoint(checkpoint, {.memory_limit = limit, .device_map = DeviceMap::parse(map)}); };
+    CHECK(load(R"({"": "cpu"})", 0).residency() == nullptr);
+    CHECK(error_of([&] { (void)Model::from_checkpoint(checkpoint, {.memory = WeightMemory::mapped, .device_map = DeviceMap::parse(R"({"": "disk"})")}); }) ==
+          "device_map: expected weights that are read, found mapped ones");
+    CHECK(error_of([&] { (void)load(R"({"": "cpu"})", whole.bytes() - 1); }).starts_with("memory: "));
+    std::string layer;
+    for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+      if (tensor.layer == 1) layer = tensor.name.substr(0, tensor.name.find(".1.") + 2);
+    }
+    for (const std::string& map : {std::string(R"({"": "disk"})"), R"({"": "cpu", ")" + layer + R"(": "disk"})", R"({"": "disk", ")" + layer + R"(": "cpu"})"}) {
+      CAPTURE(map);
+      const Model model = load(map, 0);
+      REQUIRE(model.residency() != nullptr);
+      const DeviceMap devices = DeviceMap::parse(map);
+      for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+        if (detail::can_stream(tensor)) CHECK(model.residency()->keeps(tensor) == !devices.on_disk(tensor.name));
+      }
+      StreamStats stats;
+      CHECK(logits_of(model, 2, &stats) == expected);
+      CHECK(stats.streamed_bytes > 0);
+      CHECK(error_of([&] { (void)load(map, model.residency()->least - 1); }).starts_with("memory: "));
+      CHECK(logits_of(load(map, model.residency()->least), 2) == expected);
+    }
+  }
+}
+
 /// A piece of eight bytes, which takes its time.
 struct SlowPiece final : PieceSource {
   [[nodiscard]] std::int64_t stored_bytes() const noexcept override { return 8; }

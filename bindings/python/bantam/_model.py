@@ -1,5 +1,6 @@
 """Models, their tensors and their tokenizer."""
 
+import json
 import numbers
 import os
 
@@ -303,6 +304,11 @@ def load(path, **options):
 
     Raises NotFound, Corrupt or Unsupported, naming the place.
     """
+    devices = options.pop("device_map", None)
+    if devices not in (None, "auto"):
+        if isinstance(devices, str):
+            devices = {"": devices}
+        options["device_map"] = json.dumps(dict(devices))
     return Model(_bantam.Model.load(path_of("path", path), **options))
 
 

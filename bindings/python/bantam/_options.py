@@ -159,6 +159,8 @@ class LoadOptions(TypedDict, total=False):
     memory: Annotated[str, Option("automatic", 'where weights of .bantam files lie: "automatic", "mapped", "huge_pages" or "direct"')]
     gptq_zero: Annotated[str, Option("automatic", 'what GPTQ folders mean by zero points: "automatic", "v1" or "v2"')]
     memory_limit: Annotated[int, Option(0, "bytes for weights; what does not fit is read from the file as it is wanted; 0: seven eighths of what is free", *_BYTES)]
+    device_map: Annotated[Union[str, Mapping[str, str], None], Option(
+        None, '{part of the model: "cpu" or "disk"} as accelerate has it, "" being all of it, or one of both words: what stays in memory; None, "auto": what fits')]
 
 
 class QuantizeOptions(TypedDict, total=False):

@@ -10,8 +10,11 @@ namespace bantam::python {
 
 namespace {
 
-Model load(const std::string& path, const std::string& memory, const std::string& gptq_zero, std::int64_t memory_limit) {
-  const LoadOptions options{.memory = find_weight_memory(memory), .gptq_zero = find_gptq_zero(gptq_zero), .memory_limit = memory_limit};
+Model load(const std::string& path, const std::string& memory, const std::string& gptq_zero, std::int64_t memory_limit, const std::string& device_map) {
+  const LoadOptions options{.memory = find_weight_memory(memory),
+                            .gptq_zero = find_gptq_zero(gptq_zero),
+                            .memory_limit = memory_limit,
+                            .device_map = device_map.empty() ? DeviceMap() : DeviceMap::parse(device_map)};
   std::vector<std::string> warnings;
   auto loaded = [&] {
     const py::gil_scoped_release free;
@@ -162,7 +165,7 @@ void bind_model(py::module_& m) {
       .def_property_readonly("nbytes", &Adapter::bytes);
 
   py::class_<Model>(m, "Model")
-      .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic", py::arg("memory_limit") = 0)
+      .def_static("load", &load, py::arg("path"), py::kw_only(), py::arg("memory") = "automatic", py::arg("gptq_zero") = "automatic", py::arg("memory_limit") = 0, py::arg("device_map") = "")
       .def_static("load_bytes", &load_bytes, py::arg("data"), py::kw_only(), py::arg("memory") = "automatic")
       .def("save", [](const Model& model, const std::string& path) { model.save(path); }, py::arg("path"),
            py::call_guard<py::gil_scoped_release>())

@@ -66,6 +66,18 @@ class Models(Folder):
         with self.assertRaisesRegex(bantam.OutOfMemory, "expected at least [0-9]+ bytes for weights, found a limit of 1000"):
             bantam.load(MODEL, memory_limit=1000)
 
+    def test_device_map(self):
+        whole = bantam.load(MODEL)
+        prompt = {"prompt": "Once upon a time", "max_tokens": 20, "temperature": 0}
+        expected = bantam.Session(whole).generate(**prompt)
+        for devices in ("auto", "cpu", "disk", {"": "cpu", "model.layers.1": "disk"}):
+            with self.subTest(devices=devices):
+                self.assertEqual(bantam.Session(bantam.load(MODEL, device_map=devices)).generate(**prompt), expected)
+        for devices, error, line in ((3, TypeError, "device_map"), ({"": 0}, TypeError, "found {'': 0}"), ("cuda", bantam.InvalidArgument, 'found "cuda"'),
+                                     ({"model.layers": "disk"}, bantam.InvalidArgument, "expected a device for model.embed_tokens")):
+            with self.subTest(devices=devices), self.assertRaisesRegex(error, line):
+                bantam.load(MODEL, device_map=devices)
+
     def test_memory_of_a_text(self):
         prompt = {"prompt": "Once upon a time", "max_tokens": 150, "temperature": 0, "ignore_end": True}
         plain = bantam.Session(model)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bantam/io/byte_source.hpp"
+#include "bantam/model/device_map.hpp"
 #include "bantam/model/weights.hpp"
 #include "bantam/text/chat_template.hpp"
 
@@ -35,6 +36,9 @@ struct LoadOptions {
   /// Where they do not fit, experts and then matrices of layers are read from the file when they are wanted, with the same results, by each Engine
   /// for itself; the file must stay as it is. Throws out_of_memory where even that needs more.
   std::int64_t memory_limit = 0;
+  /// Says what of the weights stays in memory and what in the file, in the place of what memory_limit would; the same results. Throws invalid_argument for
+  /// a tensor that it does not name. Empty: decided here.
+  DeviceMap device_map = {};
 };
 
 /// A handle: copies share the weights. Everything on it is const and may be used from any thread at once.

@@ -9,6 +9,8 @@
 
 namespace bantam::inline v0 {
 
+class DeviceMap;
+
 /// Follows from shapes and formats alone. All but what is said here to be read is in memory for good: the head, vectors,
 /// routers and the layer that drafts always are. Tables of which a token reads a row go first, experts next; where that is not enough,
 /// matrices of layers follow, as much of each layer as of the others: two slots for what is read of the largest layer are all the memory that this
@@ -49,8 +51,9 @@ struct Residency {
 /// What is in memory where there is room: all but tables of per-layer embeddings and of n-grams, which are half of a model or more, and of which a token
 /// reads some kB.
 [[nodiscard]] Residency residency_with_room(const Checkpoint& checkpoint);
-/// What is in memory of a model that does not fit `limit` whole.
-[[nodiscard]] Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit);
+/// What is in memory of a model that does not fit `limit` whole. With a map, which throws for what it does not name, what that says: experts on the disk
+/// get what is left of the limit.
+[[nodiscard]] Residency residency_of(const Checkpoint& checkpoint, std::int64_t limit, const DeviceMap* devices = nullptr);
 
 /// The share of a token's experts that are among those used last, where so many of a layer's are cached: s (1 + c) / (s + c), s being the share of
 /// experts that are cached and c = 0.08. Fitted to what LRU caches of Qwen3, Gemma 4, gpt-oss, and Qwen3.5 were measured to reach with texts, from 0.45 for
