@@ -108,7 +108,7 @@ void add_plan(CLI::App& app, Action& action) {
       "measured for models of real shapes (docs/numbers.md): decoding reads the weights that work for a\n"
       "token, a prompt computes with them. A file that does not fit is run all the same (--memory of run):\n"
       "reads and arithmetic of a pass are followed in time, and experts are found in their caches as often\n"
-      "as texts were seen to.\n\n"
+      "as texts were seen to. Text is at its beginning: a long one reads its keys and values besides.\n\n"
       "Examples:\n"
       "  bantam plan Qwen3-8B\n"
       "  bantam plan config.json --format i4.g32 --memory 16GiB --read-gb-s 60 --int8-gop-s 900",

@@ -25,8 +25,9 @@ namespace {
 constexpr double decode_share = 0.88, prompt_share = 0.55, prompt_share_of_experts = 0.42;
 /// A product of floats takes as long as so many of int8.
 constexpr double float_cost = 4;
-/// Steps of a layer that end in a barrier, as `bench --profile` counts them: norms, positions, attention, rounding and products, and what routing adds.
-constexpr std::int64_t steps_of_layer = 10, steps_of_routing = 4;
+/// What a layer takes for a token beside its weights, in steps as measure_step_seconds() times them: `bench --profile` counts 10, and 4 where tokens are routed, but one that
+/// does more than norm a row takes longer, positions and attention ten times as long (docs/numbers.md).
+constexpr std::int64_t steps_of_layer = 28, steps_of_routing = 8;
 /// Activations, a pass's buffers and the program itself, as measured with models of 1 to 30 billion parameters.
 constexpr std::int64_t program_bytes = std::int64_t{192} << 20;
 

@@ -243,7 +243,7 @@ def facts_plan(h, models):
     h.fact("the machine is measured", all(measured[rate] > 0 for rate in ("read_gb_s", "int8_gop_s", "memory_bytes", "product_gb_s", "step_us")), measured)
     layers = h.json("inspect", model)["config"]["layers"]
     beside = 1 / measured["generate_tok_s"] - measured["bytes_per_token"] / (1e9 * measured["product_gb_s"])
-    h.equal("a token takes what products of its weights take, and ten steps a layer", round(beside / (1e-6 * measured["step_us"]), 2), 10 * layers)
+    h.equal("a token takes what products of its weights take, and what is beside them in a layer", round(beside / (1e-6 * measured["step_us"]), 2), 28 * layers)
     h.equal("another machine's products are not", (whole["product_gb_s"], whole["step_us"]), (None, None))
     h.refuses(2, "plan", model, "--memory", "much", says="--memory: expected a size (6GiB, 402MB), found much")
     h.refuses(1, "plan", model, "--format", "i9", says="format: expected")
