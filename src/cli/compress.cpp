@@ -238,7 +238,8 @@ int conclude(const CompressOptions& o, const Task& task, const Report& report) {
   if (o.common.json) {
     print(as_json(record).dump({.indent = 2, .replace_invalid = true}) + "\n");
   } else {
-    print(as_table(report) + measurements(record));
+    const bool has_runs = task.target == Target::native && task.checkpoint.config().has_experts();
+    print(as_table(report) + (has_runs ? "matrices of an expert lie side by side: one read, where experts do not fit in memory\n" : "") + measurements(record));
   }
   return 0;
 }

@@ -43,6 +43,12 @@ def facts_report(h, models):
     h.fact("a native file compresses too", again["bytes_after"] > again["bytes_before"], again)
 
 
+def facts_experts_side_by_side(h, models):
+    routed = Path(__file__).resolve().parents[2] / "models" / "stories-moe"
+    said = {to: "lie side by side" in h.succeeds("compress", routed, "-o", h.temporary(f"routed.{to}"), "--method", "rtn").text for to in ("bantam", "gguf")}
+    h.equal("experts that are one read, and those that are three", said, {"bantam": True, "gguf": False})
+
+
 def facts_exact_ways_back(h, models):
     plain = h.temporary("plain")
     h.json("compress", h.gguf("stories260k"), "-o", plain, "--method", "rtn", "--format", "f32", "--to", "safetensors")
