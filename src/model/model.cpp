@@ -93,14 +93,18 @@ std::uint64_t fingerprint_of(const Checkpoint& checkpoint) {
   return XXH3_64bits(hashes.data(), hashes.size() * sizeof hashes[0]);
 }
 
-Reading reading_of(WeightMemory memory) {
+/// How weights are read of which so many bytes are to be in memory. Through the system's page cache, which keeps the file for who asks for it next, unless
+/// it has no room for it beside them: then it would only push out what others have there.
+Reading reading_of(WeightMemory memory, const Checkpoint& checkpoint, std::int64_t wanted, bool is_bounded) {
   switch (memory) {
     case WeightMemory::mapped: return Reading::mapped;
     case WeightMemory::direct: return Reading::direct;
-    case WeightMemory::automatic:
-    case WeightMemory::huge_pages: break;
+    case WeightMemory::huge_pages: return Reading::buffered;
+    case WeightMemory::automatic: break;
   }
-  return Reading::buffered;
+  const std::int64_t free = available_memory();
+  const bool has_room = free == 0 || checkpoint.stored_bytes() + wanted <= free;
+  return is_bounded || !has_room ? Reading::direct : Reading::buffered;
 }
 
 }  // namespace
@@ -152,7 +156,8 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
     }
     if (!options.device_map.empty() && !options.device_map.has_disk()) residency.reset();
   }
-  ModelWeights weights = load_weights(checkpoint, reading_of(options.memory), options.progress, residency ? &*residency : nullptr);
+  const Reading reading = reading_of(options.memory, checkpoint, residency ? residency->pinned_bytes : bytes_in_memory(checkpoint), residency && residency->is_bounded());
+  ModelWeights weights = load_weights(checkpoint, reading, options.progress, residency ? &*residency : nullptr);
   if (options.verify) check_hashes(checkpoint, weights);
   return with(checkpoint, std::move(weights), checkpoint.recipe(), checkpoint.stored_bytes(), std::move(residency));
 }

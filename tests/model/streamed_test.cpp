@@ -2,6 +2,8 @@
 #include "bantam/model/streamed_blocks.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,6 +212,40 @@ TEST_CASE("a device map says what is in memory, and changes no bit") {
       CHECK(logits_of(load(map, model.residency()->least), 2) == expected);
     }
   }
+}
+
+TEST_CASE("what is loaded within a bound leaves the system's page cache as it is") {
+  TinyModel tiny{.layers = 8, .ffn = 5000};
+  tiny.make();
+  const TemporaryFolder folder(Place::drive);
+  tiny.write_gguf(folder / "m.gguf");
+  const auto file = MappedFile::open(folder / "m.gguf");
+  if (!file->has_direct_reads()) {
+    MESSAGE("skipped: the file system of ", folder.path().string(), " has no reads around the page cache");
+    return;
+  }
+  // Of its second half, which no reading of the header touches.
+  const std::span<const std::byte> half = file->bytes().subspan(round_up(file->bytes().size() / 2, std::size_t{4096}));
+  const auto cached = [&] {
+    std::vector<unsigned char> pages(div_up(half.size(), static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))));
+    REQUIRE(::mincore(const_cast<std::byte*>(half.data()), half.size(), pages.data()) == 0);
+    return std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; });
+  };
+  const int written = ::open((folder / "m.gguf").c_str(), O_RDONLY);
+  REQUIRE(::fsync(written) == 0);
+  ::close(written);
+  file->forget(file->bytes());
+  if (cached() != 0) {
+    MESSAGE("skipped: the system does not forget the file");
+    return;
+  }
+  const Model model = load_within(folder / "m.gguf", bytes_in_memory(Checkpoint::open(folder / "m.gguf")) / 2);
+  CHECK(model.residency()->pinned_bytes > std::ssize(half) / 8);
+  // Norms are read from mapped pages, and the system reads on behind each.
+  const auto pages = static_cast<std::ptrdiff_t>(half.size() / 4096);
+  CHECK(cached() < pages / 4);
+  (void)Model::load(folder / "m.gguf", {.memory = WeightMemory::huge_pages});
+  CHECK(cached() > pages * 3 / 4);
 }
 
 /// A piece of eight bytes, which takes its time.

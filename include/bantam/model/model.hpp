@@ -16,7 +16,8 @@ namespace bantam::inline v0 {
 /// Where the weights of native files lie. Other files are converted into memory in any case. Of models with per-layer embeddings (Gemma 3n, 4) the first
 /// two leave their table in the file, which must stay as it is, and look up a row for each token: up to half of such a model.
 enum class WeightMemory : std::uint8_t {
-  automatic,  ///< huge_pages: what happens to the file of another model later does not matter
+  /// huge_pages, as what happens to the file of another model later does not matter; direct where the page cache has no room for the file beside the weights.
+  automatic,
   /// The file's own pages: loads at once, shared by processes. A program that cuts the file short meanwhile ends this one (SIGBUS).
   mapped,
   huge_pages, ///< read into memory in 2 MiB pages: 15 to 30 % more bandwidth
