@@ -159,10 +159,11 @@ std::vector<std::vector<LayerTime>> pass_times(const Checkpoint& checkpoint, con
 /// One that does not fit whole runs from its file: what is left beside everything else is for what stays, slots and cached experts.
 void stream(Case& c, const Checkpoint& checkpoint, std::int64_t others, double asked_hits, const DeviceMap& devices, const Machine& m) {
   if (others >= m.memory_bytes) return;
-  const Residency residency = residency_of(checkpoint, m.memory_bytes - others, devices.empty() ? nullptr : &devices);
-  if (!residency.fits()) return;
+  Residency found = residency_of(checkpoint, m.memory_bytes - others, devices.empty() ? nullptr : &devices);
+  if (!found.fits()) return;
   c.fits = c.streams = true;
-  c.devices = DeviceMap::of(checkpoint, residency);
+  c.residency = std::move(found);
+  const Residency& residency = c.residency;
   c.resident_bytes = others + residency.resident_bytes();
   c.streamed_bytes = residency.streamed_layer_bytes;
   c.table_bytes = residency.table_bytes;
@@ -199,10 +200,10 @@ Case weigh(const Checkpoint& checkpoint, const std::string& format, const Texts&
   const StateBytes& state = texts.state;
   const std::int64_t context = texts.context;
   const Footprint size = footprint_of(checkpoint);
-  const std::int64_t tables = residency_with_room(checkpoint).table_bytes, weights = size.bytes - tables;
-  Case c{.size = size, .format = format, .table_bytes = tables};
+  Residency whole = residency_with_room(checkpoint);
+  const std::int64_t tables = whole.table_bytes, weights = size.bytes - tables;
+  Case c{.size = size, .format = format, .residency = std::move(whole), .table_bytes = tables};
   const std::int64_t others = program_bytes + state.of_text(context);
-  c.devices = DeviceMap::of(checkpoint, residency_with_room(checkpoint));
   c.resident_bytes = weights + others;
   // At the beginning of a text; a token at the end of a long one reads its keys and values besides.
   if (config.has_head) c.generate_tok_s = 1 / (static_cast<double>(size.token_bytes) / (1e9 * m.weights_gb_s()) + step_seconds(config, m));
@@ -342,7 +343,7 @@ Json to_json(const Plan& plan) {
           {"table_bytes", c.table_bytes},
           {"streamed_layers", c.streamed_layers},
           {"cached_experts", c.cached_experts},
-          {"device_map", c.fits ? Json::parse(c.devices.to_json(), "device_map") : Json(nullptr)},
+          {"device_map", c.fits ? Json::parse(DeviceMap::of(plan.checkpoint, c.residency).to_json(), "device_map") : Json(nullptr)},
           {"expert_hits", c.expert_hits > 0 ? Json(c.expert_hits) : Json(nullptr)},
           {"stored_key_bytes", c.stored_key_bytes},
           {"prompt_tok_s", known(c.prompt_tok_s)},

@@ -54,7 +54,7 @@ struct Case {
   std::int64_t resident_bytes = 0, largest_context = 0;
   bool fits = false;
   bool streams = false;  ///< some of it stays in the file
-  DeviceMap devices = {};  ///< what that is
+  Residency residency = {};  ///< what does not
   std::int64_t streamed_bytes = 0;  ///< read from the file for each token, where it fits so; prompts read as much for each 512 tokens, and more experts
   std::int64_t table_bytes = 0;  ///< of the file, in which rows are looked up
   std::int64_t streamed_layers = 0, cached_experts = 0;

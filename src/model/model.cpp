@@ -139,14 +139,14 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
   if (!options.device_map.empty() && options.memory == WeightMemory::mapped) fail(Errc::invalid_argument, "device_map: expected weights that are read, found mapped ones");
   std::optional<Residency> residency;
   const std::int64_t limit = options.memory_limit > 0 ? options.memory_limit : free_for_weights(options.memory);
+  const auto pinned_bytes = [&] { return residency ? residency->pinned_bytes : bytes_in_memory(checkpoint); };
   if (checkpoint.weights() == nullptr) {  // what is in memory as it is takes no more
     if (options.memory == WeightMemory::automatic || options.memory == WeightMemory::mapped) residency = residency_with_room(checkpoint);
-    const std::int64_t wanted = residency ? residency->pinned_bytes : bytes_in_memory(checkpoint);
     if (!options.device_map.empty()) {
       // Where nothing bounds it there is room for all experts.
       constexpr std::int64_t most = Residency::no_limit - 1;
       residency = residency_of(checkpoint, limit > 0 ? std::min(limit, most) : most, &options.device_map);
-    } else if (limit > 0 && wanted > limit) {
+    } else if (limit > 0 && pinned_bytes() > limit) {
       residency = residency_of(checkpoint, limit);
     }
     if (residency && residency->keeps_all()) residency.reset();
@@ -156,7 +156,7 @@ Model Model::from_checkpoint(const Checkpoint& checkpoint, const LoadOptions& op
     }
     if (!options.device_map.empty() && !options.device_map.has_disk()) residency.reset();
   }
-  const Reading reading = reading_of(options.memory, checkpoint, residency ? residency->pinned_bytes : bytes_in_memory(checkpoint), residency && residency->is_bounded());
+  const Reading reading = reading_of(options.memory, checkpoint, pinned_bytes(), residency && residency->is_bounded());
   ModelWeights weights = load_weights(checkpoint, reading, options.progress, residency ? &*residency : nullptr);
   if (options.verify) check_hashes(checkpoint, weights);
   return with(checkpoint, std::move(weights), checkpoint.recipe(), checkpoint.stored_bytes(), std::move(residency));
