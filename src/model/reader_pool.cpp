@@ -85,13 +85,17 @@ void ReaderPool::work() {
   }
 }
 
-void ReaderPool::wait(Batch& batch) {
+void ReaderPool::wait(Batch& batch, FunctionRef<void()> between) {
   const Stopwatch watch;
   Lock lock(mutex_);
   if (batch.is_done() && batch.error_ == nullptr) return;
   while (!batch.is_done()) {
     if (batch.part_ < batch.parts_.size()) {
-      read_piece(batch, lock);
+      lock.unlock();
+      between();
+      lock.lock();
+      // Others may have begun the last meanwhile.
+      if (batch.part_ < batch.parts_.size()) read_piece(batch, lock);
     } else {
       done_.wait(lock, [&] { return batch.is_done(); });
     }

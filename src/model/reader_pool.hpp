@@ -56,8 +56,9 @@ class ReaderPool {
 
   /// Reads parts, which outlive the batch, into memory that does. What is wanted now comes before what is read ahead, and otherwise one after the other.
   [[nodiscard]] std::shared_ptr<Batch> read(std::span<const SlotPart> parts, std::byte* memory, Haste haste);
-  /// Returns when all of it is there. Throws the first of what reading threw.
-  void wait(Batch& batch);
+  /// Returns when all of it is there. Calls `between` before each piece that this thread reads; what it throws leaves the batch to itself.
+  /// Throws the first of what reading threw.
+  void wait(Batch& batch, FunctionRef<void()> between = [] {});
   /// Returns when nobody writes to its memory any more; what was not begun is left.
   void cancel(Batch& batch) noexcept;
   /// Whether wait() would return, or throw, at once.

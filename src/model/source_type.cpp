@@ -27,8 +27,12 @@ void read_codes(const std::byte* blocks, std::int64_t columns, std::int8_t* code
 
 template <class Block>
 void fill_block_rows(std::byte* panel, int place, int rows, std::int64_t columns, const std::byte* bytes, std::int64_t row_bytes) {
+  constexpr int next_bytes = block_columns / Block::columns * Block::bytes;
   fill_rows(format_info<typename Block::Format>(), panel, place, rows, columns, [&](int row, std::int64_t first, std::int64_t count, BlockCodes& block) {
-    read_codes<Block>(bytes + row * row_bytes + first / Block::columns * Block::bytes, count, block.codes, block.sides);
+    const std::byte* from = bytes + row * row_bytes + first / Block::columns * Block::bytes;
+    // The next block of the row. No prefetcher follows rows that are left after a few lines each, and a drive leaves them in memory.
+    for (int line = 0; line < next_bytes; line += 64) __builtin_prefetch(from + next_bytes + line);
+    read_codes<Block>(from, count, block.codes, block.sides);
   });
 }
 

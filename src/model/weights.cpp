@@ -9,6 +9,7 @@
 #include "bantam/model/residency.hpp"
 #include "bantam/model/roles.hpp"
 #include "bantam/quant/formats.hpp"
+#include "matrix_loader.hpp"
 
 namespace bantam::inline v0 {
 
@@ -64,7 +65,13 @@ void make_room(ModelWeights& weights, const ModelConfig& config) {
 
 namespace {
 
-/// What experts are chosen by: a number that is none would send tokens anywhere, and nothing else would tell.
+/// Whether experts are chosen by it.
+bool chooses(const CheckpointTensor& tensor) noexcept {
+  constexpr Role others[] = {Role::router_bias, Role::selection_bias, Role::router_scale, Role::expert_scale};
+  return info_of(tensor.role).is_widened() || std::ranges::find(others, tensor.role) != std::end(others);
+}
+
+/// A number that is none would send tokens anywhere, and nothing else would tell.
 void check_choices(const Checkpoint& checkpoint, const CheckpointTensor& tensor, std::span<const float> values) {
   const auto wrong = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
   if (wrong == values.end()) return;
@@ -81,8 +88,7 @@ void load_tensor(const Checkpoint& checkpoint, const CheckpointTensor& tensor, R
     *matrix = checkpoint.load_matrix(tensor, reading, arena);
   }
   if (vector != nullptr) *vector = checkpoint.load_vector(tensor);
-  const bool chooses = info_of(tensor.role).is_widened() || tensor.role == Role::router_bias || tensor.role == Role::selection_bias || tensor.role == Role::router_scale || tensor.role == Role::expert_scale;
-  if (chooses) check_choices(checkpoint, tensor, matrix != nullptr ? matrix->dequantize().span() : std::span<const float>(*vector));
+  if (chooses(tensor)) check_choices(checkpoint, tensor, matrix != nullptr ? matrix->dequantize().span() : std::span<const float>(*vector));
 }
 
 }  // namespace
@@ -101,26 +107,34 @@ ModelWeights load_weights(const Checkpoint& checkpoint, Reading reading, const L
   ModelWeights w;
   make_room(w, checkpoint.config());
   const auto stays = [&](const CheckpointTensor& tensor) { return residency == nullptr || residency->keeps(tensor); };
-  std::int64_t done = 0, total = 0;
+  // Without what has to be looked at when it is there.
+  const auto has_pieces = [&](const CheckpointTensor& tensor) { return tensor.is_matrix && !chooses(tensor) && tensor.source->has_pieces(reading); };
+  std::int64_t done = 0, total = 0, of_pieces = 0;
   std::size_t room = 0;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!stays(tensor)) continue;
     total += tensor.stored_bytes();
+    if (has_pieces(tensor)) of_pieces += tensor.stored_bytes();
     if (tensor.is_matrix && !detail::is_widened(tensor)) room += static_cast<std::size_t>(detail::room_of(tensor));
   }
   StorageArena arena(room);
   {
     // Asked inside of large tensors, too.
     const CancelScope scope([&] { return progress && !progress(done, total); });
+    MatrixLoader loader(reading, of_pieces, arena, [&](const CheckpointTensor& tensor) { done += tensor.stored_bytes(); });
     for (const CheckpointTensor& tensor : checkpoint.tensors()) {
       check_cancelled();
+      WeightMatrix* matrix = matrix_of(w, tensor);
       if (!stays(tensor)) {
-        *matrix_of(w, tensor) = WeightMatrix(tensor.format(), tensor.rows, tensor.columns, nullptr, tensor.order());
-        continue;
+        *matrix = WeightMatrix(tensor.format(), tensor.rows, tensor.columns, nullptr, tensor.order());
+      } else if (has_pieces(tensor)) {
+        loader.begin(tensor, *matrix);
+      } else {
+        load_tensor(checkpoint, tensor, reading, &arena, matrix, vector_of(w, tensor));
+        done += tensor.stored_bytes();
       }
-      load_tensor(checkpoint, tensor, reading, &arena, matrix_of(w, tensor), vector_of(w, tensor));
-      done += tensor.stored_bytes();
     }
+    loader.finish();
   }
   if (progress) (void)progress(total, total);
   complete(w, checkpoint.config());

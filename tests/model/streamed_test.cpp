@@ -240,6 +240,21 @@ TEST_CASE("what is loaded within a bound is read around the system's page cache"
   CHECK(within.through < whole.through / 4);  // the header, and norms
 }
 
+TEST_CASE("rows that a file has in another order are not read one by one") {
+  TinyModel tiny{.layers = 4};
+  tiny.make();
+  const TemporaryFolder folder(Place::drive);
+  tiny.write_gguf(folder / "m.gguf");
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m.gguf");
+  for (const Reading reading : {Reading::buffered, Reading::direct}) {
+    CAPTURE(static_cast<int>(reading));
+    reads = 0;
+    (void)load_weights(checkpoint, reading);
+    // Rows of queries and keys, a head's in two halves, are more than all tensors.
+    CHECK(reads <= std::ssize(checkpoint.tensors()));
+  }
+}
+
 /// A piece of eight bytes, which takes its time.
 struct SlowPiece final : PieceSource {
   [[nodiscard]] std::int64_t stored_bytes() const noexcept override { return 8; }
@@ -524,6 +539,38 @@ TEST_CASE("a disk that fails at any read is one clear line, and the session goes
     CHECK(found == expected);
     CHECK(little_reads > 0);
   });
+}
+
+TEST_CASE("a disk that fails while several threads load is one clear line, and so is who stops them") {
+  TinyModel tiny{.layers = 4, .ffn = 20000};  // 34 MB, so that there are some
+  tiny.make();
+  const TemporaryFolder folder(Place::drive);
+  tiny.write_gguf(folder / "m.gguf");
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m.gguf");
+  for (const Reading reading : {Reading::buffered, Reading::direct}) {
+    for (const int calls : {0, 1, 5, 17}) {
+      CAPTURE(calls);
+      calls_before_fault = calls;
+      fails = true;
+      const std::string line = error_of([&] { (void)load_weights(checkpoint, reading); });
+      fails = false;
+      has(line, "cannot read: input/output error");
+      has(line, (folder / "m.gguf").string());
+    }
+    std::int64_t asked = 0, last = 0, all = 0;
+    const auto goes_on = [&](std::int64_t done, std::int64_t total) {
+      CHECK(done >= last);
+      last = done;
+      all = total;
+      return ++asked < 9;
+    };
+    has(error_of([&] { (void)load_weights(checkpoint, reading, goes_on); }), "cancelled");
+    CHECK(last < all);
+    asked = -1000;
+    last = 0;
+    (void)load_weights(checkpoint, reading, goes_on);
+    CHECK(last == all);
+  }
 }
 
 TEST_CASE("limits that are none are refused") {

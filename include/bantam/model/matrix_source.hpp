@@ -62,6 +62,10 @@ class MatrixSource : public PieceSource {
   void for_each_part(std::int64_t begin, std::int64_t end, Reading reading, FunctionRef<void(std::span<const std::byte>)> f) const;
 
   // The same into memory that is there, in pieces, which any threads may read in any order. Not of a matrix in memory.
+  /// Whether load() reads its pieces and does nothing else, so that others may be read beside them.
+  [[nodiscard]] virtual bool has_pieces(Reading /*reading*/) const noexcept { return !parts_.empty(); }
+  /// Has the system read ahead what pieces will want, where its page cache is used.
+  void will_need(Reading reading) const noexcept;
   /// Bytes that it takes, from a multiple of MappedFile::block_bytes on.
   [[nodiscard]] virtual std::size_t room_bytes() const noexcept;
   [[nodiscard]] std::int64_t pieces() const noexcept override;
@@ -74,12 +78,16 @@ class MatrixSource : public PieceSource {
   virtual void drop() const noexcept;
   /// These rows as a source that needs nothing of this one, such as a plain tensor of fewer bytes; null: there is none. For select_rows().
   [[nodiscard]] virtual std::shared_ptr<const MatrixSource> select(const Selection& /*rows*/) const { return nullptr; }
+  /// Rows `first` to `first` + `count`, their bytes read now in one go, for who wants them in an order of his own; null: there is no such source.
+  [[nodiscard]] virtual std::shared_ptr<const MatrixSource> held(std::int64_t /*first*/, std::int64_t /*count*/, Reading /*reading*/) const { return nullptr; }
 
  protected:
   MatrixSource(std::string description, std::int64_t rows, std::int64_t columns)
       : description_(std::move(description)), rows_(rows), columns_(columns) {}
 
   [[nodiscard]] std::int64_t panels_of_piece() const noexcept;
+  /// Calls f(its rows, where it lies) for each of `count` panels, the first of which lies at `panel`.
+  void for_each_panel(std::int64_t first, std::int64_t count, std::byte* panel, FunctionRef<void(std::span<const std::int64_t>, std::byte*)> f) const;
   /// Writes panels `first`, `first` + 1, ... of those that load() gives, `count` of them, over zeros.
   virtual void load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading reading) const;
 

@@ -36,12 +36,16 @@ void MatrixSource::load_piece(std::int64_t piece, std::byte* room, Reading readi
   load_panels(first, count, room + first * format_->panel_bytes(columns_), reading);
 }
 
-void MatrixSource::load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading /*reading*/) const {
+void MatrixSource::for_each_panel(std::int64_t first, std::int64_t count, std::byte* panel, FunctionRef<void(std::span<const std::int64_t>, std::byte*)> f) const {
   for (std::int64_t p = first; p < first + count; ++p, panel += format_->panel_bytes(columns_)) {
     std::array<std::int64_t, panel_rows> rows;
     std::iota(rows.begin(), rows.end(), p * panel_rows);
-    fill_panel(std::span(rows).first(static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows_ - p * panel_rows))), 0, panel);
+    f(std::span(rows).first(static_cast<std::size_t>(std::min<std::int64_t>(panel_rows, rows_ - p * panel_rows))), panel);
   }
+}
+
+void MatrixSource::load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading /*reading*/) const {
+  for_each_panel(first, count, panel, [&](std::span<const std::int64_t> rows, std::byte* to) { fill_panel(rows, 0, to); });
 }
 
 void MatrixSource::for_each_part(std::int64_t begin, std::int64_t end, Reading reading, FunctionRef<void(std::span<const std::byte>)> f) const {
@@ -66,14 +70,17 @@ WeightMatrix MatrixSource::in_room(std::shared_ptr<const std::byte> room) const 
 
 WeightMatrix MatrixSource::load(Reading reading, StorageArena* arena) const {
   const auto room = arena != nullptr ? arena->allocate(room_bytes()) : allocate_storage(room_bytes());
-  if (reading != Reading::direct) {
-    for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
-  }
+  will_need(reading);
   parallel_for(pieces(), 1, [&](Range range) {
     for (std::int64_t piece = range.begin; piece < range.end; ++piece) load_piece(piece, room.get(), reading);
   });
   drop();
   return in_room(room);
+}
+
+void MatrixSource::will_need(Reading reading) const noexcept {
+  if (reading == Reading::direct) return;
+  for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
 }
 
 void MatrixSource::drop() const noexcept {

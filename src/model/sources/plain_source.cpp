@@ -14,9 +14,10 @@ namespace {
 
 class PlainSource final : public MatrixSource {
  public:
-  PlainSource(const SourceType& type, const TensorPart& part, std::int64_t rows, std::int64_t columns)
+  /// held: its bytes; null: they are read when they are asked for.
+  PlainSource(const SourceType& type, const TensorPart& part, std::int64_t rows, std::int64_t columns, std::shared_ptr<const FilePart> held = nullptr)
       : MatrixSource(type.can_be_written() ? std::string(type.name) : message(type.name, ", kept in ", type.format->name), rows, columns),
-        type_(type), row_bytes_(type.row_bytes(columns)) {
+        type_(type), row_bytes_(type.row_bytes(columns)), held_(std::move(held)) {
     parts_ = {part};
     format_ = type.format;
   }
@@ -39,6 +40,10 @@ class PlainSource final : public MatrixSource {
     if (!rows.is_run()) return nullptr;
     return std::make_shared<PlainSource>(type_, TensorPart(*parts_[0].entry, bytes_of(rows.first, rows.count())), rows.count(), columns_);
   }
+  [[nodiscard]] std::shared_ptr<const MatrixSource> held(std::int64_t first, std::int64_t count, Reading reading) const override {
+    const std::span<const std::byte> bytes = bytes_of(first, count);
+    return std::make_shared<PlainSource>(type_, TensorPart(*parts_[0].entry, bytes), count, columns_, std::make_shared<FilePart>(file(), bytes, reading));
+  }
 
  protected:
   void load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading reading) const override {
@@ -56,10 +61,14 @@ class PlainSource final : public MatrixSource {
     return parts_[0].bytes.subspan(static_cast<std::size_t>(row * row_bytes_), static_cast<std::size_t>(rows * row_bytes_));
   }
   /// Read, not mapped: a file that another program cuts short is an error then, where a lost page would end the process.
-  void read(std::int64_t row, std::int64_t rows, std::byte* to) const { file().read(bytes_of(row, rows), to); }
+  void read(std::int64_t row, std::int64_t rows, std::byte* to) const {
+    if (held_ == nullptr) return file().read(bytes_of(row, rows), to);
+    std::ranges::copy(held_->bytes().subspan(static_cast<std::size_t>(row * row_bytes_), static_cast<std::size_t>(rows * row_bytes_)), to);
+  }
 
   const SourceType& type_;
   std::int64_t row_bytes_;
+  std::shared_ptr<const FilePart> held_;
 };
 
 }  // namespace

@@ -68,8 +68,9 @@ class NativeSource final : public Strip16Source {
   }
   void announce(std::int64_t row) const noexcept override { file().will_need({panel_of(row), static_cast<std::size_t>(format_->panel_bytes(columns_))}); }
   [[nodiscard]] WeightMatrix load(Reading reading, StorageArena* arena) const override {
-    return reading == Reading::mapped ? matrix_ : MatrixSource::load(reading, arena);
+    return has_pieces(reading) ? MatrixSource::load(reading, arena) : matrix_;
   }
+  [[nodiscard]] bool has_pieces(Reading reading) const noexcept override { return reading != Reading::mapped; }
   [[nodiscard]] std::size_t room_bytes() const noexcept override { return round_up(static_cast<std::size_t>(lead() + bytes()), MappedFile::block_bytes); }
   [[nodiscard]] std::int64_t pieces() const noexcept override { return div_up(lead() + bytes(), piece_bytes); }
   void load_piece(std::int64_t piece, std::byte* room, Reading reading) const override {

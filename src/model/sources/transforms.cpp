@@ -42,13 +42,30 @@ class Rows final : public Derived {
     if (!format_->is_float) order_ = from_->order();
   }
   void read_row(std::int64_t row, std::span<float> out, RowCodes& scratch) const override { from_->read_row(selected_[row], out, scratch); }
-  void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const override {
-    std::array<std::int64_t, panel_rows> theirs;
-    std::ranges::transform(rows, theirs.begin(), [&](std::int64_t row) { return selected_[row]; });
-    from_->fill_panel(std::span(theirs).first(rows.size()), first, panel);
+  void fill_panel(std::span<const std::int64_t> rows, int first, std::byte* panel) const override { fill_from(*from_, 0, rows, first, panel); }
+
+ protected:
+  /// Rows that are near each other there, as those of a head are, come with one read.
+  void load_panels(std::int64_t first, std::int64_t count, std::byte* panel, Reading reading) const override {
+    const std::int64_t begin = first * panel_rows, end = std::min(begin + count * panel_rows, rows_);
+    std::int64_t low = selected_[begin], high = low;
+    for (std::int64_t row = begin; row < end; ++row) {
+      low = std::min(low, selected_[row]);
+      high = std::max(high, selected_[row]);
+    }
+    const SharedSource near = high - low < 2 * (end - begin) ? from_->held(low, high - low + 1, reading) : nullptr;
+    if (near == nullptr) return Derived::load_panels(first, count, panel, reading);
+    for_each_panel(first, count, panel, [&](std::span<const std::int64_t> rows, std::byte* to) { fill_from(*near, low, rows, 0, to); });
   }
 
  private:
+  /// Of rows of the other from `begin` on.
+  void fill_from(const MatrixSource& source, std::int64_t begin, std::span<const std::int64_t> rows, int first, std::byte* panel) const {
+    std::array<std::int64_t, panel_rows> theirs;
+    std::ranges::transform(rows, theirs.begin(), [&](std::int64_t row) { return selected_[row] - begin; });
+    source.fill_panel(std::span(theirs).first(rows.size()), first, panel);
+  }
+
   const Indices selected_;
 };
 
@@ -97,12 +114,14 @@ class Transposed final : public Derived {
     filled_ = 0;
   }
   [[nodiscard]] WeightMatrix load(Reading reading, StorageArena* arena) const override {
-    for (const TensorPart& part : parts_) part.entry->file->will_need(part.bytes);
+    will_need(reading);
     const Values values = make_room();
     parallel_for(columns_, 16, [&](Range range) { read(range, values); });
     keep(values);
     return MatrixSource::load(reading, arena);
   }
+  /// All rows of the other come first, read by all cores.
+  [[nodiscard]] bool has_pieces(Reading /*reading*/) const noexcept override { return false; }
   void drop() const noexcept override {
     keep(nullptr);
     from_->drop();
