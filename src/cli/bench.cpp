@@ -253,7 +253,7 @@ int bench(const BenchOptions& o) {
   const Stopwatch loading;
   std::int64_t context = 2;
   for (const Test& test : tests) context = std::max(context, test.depth + test.tokens + 2);
-  auto [model, adapters, text] = load_adapted(o.model, o.loading, {.context = context, .kv = o.kv, .sequences = o.batch, .may_spill = true});
+  auto [model, adapters, text] = load_adapted(o.model, o.loading, {.context = context, .kv = o.kv, .sequences = o.batch, .may_spill = true}, !o.common.json);
   const double load_ms = 1000 * loading.seconds();
   Session session(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads), .kv = o.kv, .adapters = std::move(adapters), .memory = text});
   Samples samples = measure(o, session);

@@ -58,7 +58,7 @@ struct AdaptedEngine {
 
 AdaptedEngine engine_of(const TextsArguments& o) {
   // Short texts go together: what a pass holds, or one long text.
-  auto [model, adapters, room] = load_adapted(o.model, o.loading, {.context = o.context == 0 ? 0 : std::max(o.context, Forward::largest_chunk), .kv = "f32"});
+  auto [model, adapters, room] = load_adapted(o.model, o.loading, {.context = o.context == 0 ? 0 : std::max(o.context, Forward::largest_chunk), .kv = "f32"}, !o.common.json);
   const std::int64_t context = context_of(model, o.loading, o.context);
   return {Engine(std::move(model), {.context = context, .threads = static_cast<int>(o.common.threads)}), std::move(adapters)};
 }

@@ -108,7 +108,7 @@ int logits(const LogitsOptions& o) {
   apply(o.common);
   // A text has no more tokens than bytes, but for those at its ends.
   const std::size_t most = o.has_ids ? ids.size() : text.size() + 2;
-  const auto [model, adapters, room] = load_adapted(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv, .may_spill = true});
+  const auto [model, adapters, room] = load_adapted(o.model, o.loading, {.context = static_cast<std::int64_t>(most), .kv = o.kv, .may_spill = true}, !o.common.json);
   if (!o.has_ids) ids = model.tokenizer().encode(text, {.parse_special = o.parse_special});
   if (ids.empty()) fail(Errc::invalid_argument, "prompt: expected at least one token, found none");
   Session session(model, {.context = std::max(model.config().context, static_cast<std::int64_t>(ids.size())),

@@ -14,6 +14,7 @@
 #include "io/posix.hpp"
 #include "memory_bound.hpp"
 #include "output.hpp"
+#include "progress.hpp"
 #include "spellings.hpp"
 
 namespace bantam::cli {
@@ -278,7 +279,7 @@ AdaptedModel load_divided(const ModelToLoad& wanted, const LoadingOptions& optio
 
 }  // namespace
 
-std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts) {
+std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts, bool drawn) {
   (void)weight_memory(options);
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : paths) checkpoints.push_back(open_checkpoint(path, options.gptq_zero));
@@ -288,14 +289,22 @@ std::vector<AdaptedModel> load_together(std::span<const std::string> paths, cons
   for (const Checkpoint& checkpoint : checkpoints) wanted.push_back({checkpoint, texts, wanted.empty() ? std::span<const ScaledAdapter>(adapters) : std::span<const ScaledAdapter>()});
   const std::vector<MemoryDivision> division = options.map ? std::vector<MemoryDivision>(paths.size()) : divide_memory(wanted, options.memory, taken_bytes());
   std::vector<AdaptedModel> loaded;
-  for (std::size_t i = 0; i < paths.size(); ++i) loaded.push_back(load_divided(wanted[i], options, texts, division[i], i == 0 ? options.devices : DeviceMap(), {}));
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    ProgressBar bar(drawn);
+    const LoadProgress show = [&](std::int64_t done, std::int64_t total) {
+      constexpr std::int64_t at_once = 32 << 20;  // a bar would only flash
+      if (total >= at_once) bar.show_bytes(done, total);
+      return true;
+    };
+    loaded.push_back(load_divided(wanted[i], options, texts, division[i], i == 0 ? options.devices : DeviceMap(), show));
+  }
   loaded[0].model = with_other_experts(loaded[0].model, options);
   loaded[0].adapters = std::move(adapters);
   return loaded;
 }
 
-AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts) {
-  return std::move(load_together({&path, 1}, options, texts)[0]);
+AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts, bool drawn) {
+  return std::move(load_together({&path, 1}, options, texts, drawn)[0]);
 }
 
 std::optional<ModelBeside> load_beside(const std::string& path, const LoadingOptions& options, const TextRoom& texts, std::int64_t others, std::int64_t base, LoadProgress progress) {

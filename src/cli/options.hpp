@@ -125,10 +125,10 @@ struct AdaptedModel {
   std::vector<ScaledAdapter> adapters;
   StateMemory text = {};
 };
-/// Within --memory, which adapters and `texts` share.
-[[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts);
+/// Within --memory, which adapters and `texts` share. drawn: a terminal sees how far it is.
+[[nodiscard]] AdaptedModel load_adapted(const std::string& path, const LoadingOptions& options, const TextRoom& texts, bool drawn);
 /// And with models beside the first, which have neither adapters nor --experts; each holds such texts.
-[[nodiscard]] std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts);
+[[nodiscard]] std::vector<AdaptedModel> load_together(std::span<const std::string> paths, const LoadingOptions& options, const TextRoom& texts, bool drawn);
 /// The same beside other models, with what it and its texts may come to take.
 struct ModelBeside {
   AdaptedModel adapted;

@@ -30,7 +30,7 @@ int measure(const PerplexityArguments& o) {
   const std::string text = read_input(o.file);
   std::vector<std::string> paths{o.model};
   if (!o.against.empty()) paths.push_back(o.against);
-  const std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv});
+  const std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv}, !o.common.json);
   const auto& [model, adapters, room] = models[0];
   const Model* const base = models.size() > 1 ? &models[1].model : nullptr;
   std::int64_t context = o.context;

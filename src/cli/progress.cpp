@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iomanip>
+#include <sstream>
 
 #include "bantam/core/message.hpp"
 #include "output.hpp"
@@ -40,19 +42,32 @@ ProgressBar::~ProgressBar() {
   set_open_line(false);
 }
 
-void ProgressBar::show(std::int64_t done, std::int64_t total, std::string_view what, double seconds_left) {
-  if (!drawn_) return;
+bool ProgressBar::is_due(bool last) {
   const auto now = std::chrono::steady_clock::now();
   // Ten times a second is as much as an eye follows.
-  if (done < total && now - last_ < std::chrono::milliseconds(100)) return;
+  if (!drawn_ || (!last && now - last_ < std::chrono::milliseconds(100))) return false;
   last_ = now;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
-  if (seconds_left < 0)
-    seconds_left = done > 0 ? elapsed * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+  return true;
+}
+
+void ProgressBar::show(std::int64_t done, std::int64_t total, std::string_view what, double seconds_left) {
+  if (is_due(done == total)) draw(done, total, message(done, "/", total, " ", printable(what)), seconds_left);
+}
+
+void ProgressBar::show_bytes(std::int64_t done, std::int64_t total) {
+  if (!is_due(done == total)) return;
+  std::ostringstream text;
+  const auto gigabytes = [](std::int64_t bytes) { return 1e-9 * static_cast<double>(bytes); };
+  text << std::fixed << std::setprecision(2) << gigabytes(done) << "/" << gigabytes(total) << " GB";
+  if (seconds() > 0) text << " at " << gigabytes(done) / seconds() << " GB/s";
+  draw(done, total, text.str(), -1);
+}
+
+void ProgressBar::draw(std::int64_t done, std::int64_t total, std::string_view how_far, double seconds_left) {
+  if (seconds_left < 0) seconds_left = done > 0 ? seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
   constexpr std::int64_t cells = 24;
   const auto full = static_cast<std::size_t>(total > 0 ? cells * done / total : 0);
-  std::string line = message("[", std::string(full, '#'), std::string(cells - full, '.'), "] ", done, "/", total, " ",
-                             printable(what), ", ", in_time(seconds_left), " left");
+  std::string line = message("[", std::string(full, '#'), std::string(cells - full, '.'), "] ", how_far, ", ", in_time(seconds_left), " left");
   // A line that wraps could not be wiped.
   line.resize(std::min(line.size(), terminal_width() - 1));
   set_open_line(true);

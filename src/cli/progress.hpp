@@ -19,8 +19,14 @@ class ProgressBar {
 
   /// seconds_left below 0: estimated from the time so far.
   void show(std::int64_t done, std::int64_t total, std::string_view what, double seconds_left = -1);
+  /// Bytes that are read, and how fast.
+  void show_bytes(std::int64_t done, std::int64_t total);
 
  private:
+  [[nodiscard]] bool is_due(bool last);
+  [[nodiscard]] double seconds() const noexcept { return std::chrono::duration<double>(last_ - start_).count(); }
+  void draw(std::int64_t done, std::int64_t total, std::string_view how_far, double seconds_left);
+
   bool drawn_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_ = {};

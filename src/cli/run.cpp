@@ -141,7 +141,7 @@ int run(RunOptions o) {
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   std::vector<std::string> paths{o.model};
   if (!o.draft.empty()) paths.push_back(o.draft);
-  std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true, .drafts = o.generate.speculation.mtp > 0});
+  std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true, .drafts = o.generate.speculation.mtp > 0}, !o.quiet && !o.common.json);
   Session session = open_session(o, std::move(models[0]));
   if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());
   if (o.continuations > 0 || o.beams > 0) return write_several(o, session, prompt.value_or(""));

@@ -104,7 +104,7 @@ std::string cache_file_of(const ServeOptions& o, std::string name, bool has_choi
 /// The one model that there is, with a smaller one that guesses.
 server::LoadedModel load_with_draft(const std::string& path, const std::string& draft, const LoadingOptions& loading, const TextRoom& texts) {
   const std::vector<std::string> paths{path, draft};
-  std::vector<AdaptedModel> both = load_together(paths, loading, texts);
+  std::vector<AdaptedModel> both = load_together(paths, loading, texts, false);  // a log is no place for a bar
   const std::int64_t context = context_of(both[0].model, loading, texts.context);
   const std::int64_t bytes = both[0].model.bytes() + both[1].model.bytes();
   return {.model = std::move(both[0].model),

@@ -1,6 +1,7 @@
 """What a person at a terminal sees: chats, progress, the end of a line."""
 import fcntl
 import json
+import math
 import os
 import pty
 import re
@@ -359,6 +360,39 @@ def facts_last_line(h, models):
     terminal = Terminal(h, "run", h.model("stories260k"), "-p", "Once upon a time", "-n", 5, "--temperature", 0)
     status = terminal.end()
     h.fact("text on a terminal ends its line", status == 0 and re.search(rb"little\r\nbantam: 5 prompt tokens", terminal.seen), terminal.seen)
+
+
+def wide_model(h, models, width):
+    """stories260k with MLPs of another width, all weights of which are zeros."""
+    folder = Path(chat_model(h, models, "wide-model"))
+    config = json.loads((folder / "config.json").read_text())
+    narrow, config["intermediate_size"] = config["intermediate_size"], width
+    (folder / "config.json").write_text(json.dumps(config))
+    with open(folder / "model.safetensors", "r+b") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        end = 0
+        for name, entry in header.items():
+            if name != "__metadata__":
+                entry["shape"] = [width if size == narrow else size for size in entry["shape"]]
+                begin, end = end, end + 4 * math.prod(entry["shape"])
+                entry["data_offsets"] = [begin, end]
+        text = json.dumps(header).encode()
+        file.truncate(0)
+        file.seek(0)
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + end)
+    return str(folder)
+
+
+def facts_loading(h, models):
+    large = wide_model(h, models, 10000)
+    terminal = Terminal(h, "run", large, "-p", "Once", "-n", 1)
+    h.equal("a large model is loaded", terminal.end(), 0)
+    h.fact("and a bar says how far it is, and how fast", re.search(rb"\] 0\.\d\d/0\.04 GB at \d+\.\d\d GB/s, 0 s left", terminal.seen), terminal.seen)
+    for arguments in [["run", large, "-p", "Once", "-n", 1, "-q"], ["run", large, "-p", "Once", "-n", 1, "--json"], ["run", h.model("stories260k"), "-p", "Once", "-n", 1]]:
+        terminal = Terminal(h, *arguments, stdout=subprocess.PIPE)
+        h.equal(f"{arguments} ends well", terminal.end(), 0)
+        h.fact(f"{arguments}: no bar", b"GB/s" not in terminal.seen, terminal.seen)
 
 
 def facts_progress(h, models):
