@@ -57,7 +57,7 @@ SchedulerOptions App::watched(SchedulerOptions o) {
 }
 
 void App::passed(const SchedulerPass& pass) {
-  common.front.trace().add_step(pass.begin, pass.end, pass.prompt_tokens, pass.texts);
+  common.front.trace().add_pass(pass);
   // The next pass keeps to what the governor says now.
   const double wanted = common.front.share();
   if (wanted == std::exchange(share, wanted)) return;

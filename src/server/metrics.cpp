@@ -17,6 +17,8 @@ SchedulerStats sum_of(const SchedulerStats& before, SchedulerStats now) {
   now.prompt_seconds += before.prompt_seconds;
   now.generate_seconds += before.generate_seconds;
   now.most_tokens = std::max(now.most_tokens, before.most_tokens);
+  for (std::int64_t StreamStats::* of : {&StreamStats::streamed_bytes, &StreamStats::expert_hits, &StreamStats::expert_misses}) now.weights.*of += before.weights.*of;
+  for (double StreamStats::* of : {&StreamStats::read_seconds, &StreamStats::waited_seconds}) now.weights.*of += before.weights.*of;
   return now;
 }
 
@@ -134,6 +136,10 @@ void Metrics::write(Exposition& out, const SchedulerStats& now, std::string_view
   counter("bantam:requests_rejected_total", "Requests that found the queue full.", s.refused, plain);
   gauge("bantam:kept_texts", "Ended texts that are kept for prompts that begin like them.", s.kept, plain);
   gauge("bantam:kv_bytes", "Keys, values and states; what texts share counts in full.", s.kv_bytes, plain);
+  counter("bantam:weights_read_bytes_total", "Bytes of weights that were read from the file.", s.weights.streamed_bytes, plain);
+  counter("bantam:weights_waited_seconds_total", "Seconds that passes waited for them.", s.weights.waited_seconds, plain);
+  counter("bantam:expert_hits_total", "Experts that were asked for and in memory, once a layer and pass.", s.weights.expert_hits, plain);
+  counter("bantam:expert_misses_total", "And those that were read.", s.weights.expert_misses, plain);
 }
 
 }  // namespace bantam::server

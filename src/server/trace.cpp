@@ -50,10 +50,10 @@ void Trace::add(const RequestRecord& r) {
   phase("answer", written, r.ended);
 }
 
-void Trace::add_step(Time begin, Time end, std::int64_t prompt_tokens, std::int64_t texts) {
+void Trace::add_pass(const SchedulerPass& pass) {
   const std::lock_guard lock(mutex_);
   if (watchers_ == 0) return;
-  keep({.name = prompt_tokens > 0 ? "prompt piece" : "decode", .begin = begin, .end = end, .prompt_tokens = prompt_tokens, .tokens = texts});
+  keep({.name = pass.prompt_tokens > 0 ? "prompt piece" : "decode", .begin = pass.begin, .end = pass.end, .prompt_tokens = pass.prompt_tokens, .tokens = pass.texts, .weights = pass.weights});
 }
 
 std::string Trace::json(Time since) const {
@@ -68,6 +68,9 @@ std::string Trace::json(Time since) const {
     Json args = Json::object();
     if (e.request == 0) {
       args = {{"prompt_tokens", e.prompt_tokens}, {"texts", e.tokens}};
+      const StreamStats& w = e.weights;
+      if (w.streamed_bytes > 0) args["weights_read_bytes"] = w.streamed_bytes, args["weights_waited_ms"] = 1e3 * w.waited_seconds;
+      if (w.expert_hits + w.expert_misses > 0) args["expert_hits"] = w.expert_hits, args["expert_misses"] = w.expert_misses;
       json["ph"] = "X";
       json["cat"] = "step";
       json["dur"] = us(e.end) - us(e.begin);

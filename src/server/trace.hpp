@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "bantam/session/scheduler.hpp"
 #include "server/request_record.hpp"
 
 namespace bantam::server {
@@ -26,8 +27,7 @@ class Trace {
 
   /// A request, with its phases inside.
   void add(const RequestRecord& record);
-  /// A step of the scheduler over so many texts.
-  void add_step(Time begin, Time end, std::int64_t prompt_tokens, std::int64_t texts);
+  void add_pass(const SchedulerPass& pass);
 
   /// {"traceEvents": [...]}: those that ended at `since` or later.
   [[nodiscard]] std::string json(Time since) const;
@@ -45,6 +45,7 @@ class Trace {
     std::int64_t prompt_tokens = 0, tokens = 0;
     int status = 0;
     std::string about = {};     ///< endpoint and model
+    StreamStats weights = {};   ///< of a step
   };
   void keep(Event event);
 

@@ -1,6 +1,7 @@
 // A step: a token more for each text that is generated, and pieces of prompts, in the same pass over the weights.
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "bantam/model/forward.hpp"
 #include "scheduler_impl.hpp"
@@ -96,7 +97,9 @@ bool Scheduler::Impl::pass(const std::vector<Text*>& texts, const std::vector<En
     for (const Engine::Sequence& part : sequences) tokens += std::ssize(part.tokens);
     costs.passed(static_cast<int>(tokens), seconds);
   }
-  if (options.on_pass) options.on_pass({.begin = begin, .end = std::chrono::steady_clock::now(), .texts = std::ssize(texts), .prompt_tokens = prompt_tokens});
+  const StreamStats weights = engine.stream_stats();
+  const StreamStats taken = weights.since(std::exchange(counts.weights, weights));
+  if (options.on_pass) options.on_pass({.begin = begin, .end = std::chrono::steady_clock::now(), .texts = std::ssize(texts), .prompt_tokens = prompt_tokens, .weights = taken});
   counts.prompt_tokens += prompt_tokens;
   (prompt_tokens > 0 ? counts.prompt_seconds : counts.generate_seconds) += seconds;
   // What passes cost depends on how many tokens they have: those with enough of them tell.

@@ -64,8 +64,8 @@ TEST_CASE("a trace has each request with its phases, and the steps") {
   Trace trace(true);
   trace.add(record_of(1, noon));
   trace.add(record_of(2, noon + 50ms));
-  trace.add_step(noon + 10ms, noon + 20ms, 5, 1);
-  trace.add_step(noon + 20ms, noon + 25ms, 0, 2);
+  trace.add_pass({.begin = noon + 10ms, .end = noon + 20ms, .texts = 1, .prompt_tokens = 5});
+  trace.add_pass({.begin = noon + 20ms, .end = noon + 25ms, .texts = 2, .weights = {.streamed_bytes = 9000, .expert_hits = 7, .expert_misses = 2, .waited_seconds = 0.002}});
   const auto durations = check_events(trace.json({}));
   CHECK(durations.at("request") == doctest::Approx(200e3));
   CHECK(durations.at("parse") == doctest::Approx(20e3));
@@ -75,6 +75,10 @@ TEST_CASE("a trace has each request with its phases, and the steps") {
   CHECK(durations.at("answer") == doctest::Approx(10e3));
   CHECK(durations.at("prompt piece") == doctest::Approx(10e3));
   CHECK(durations.at("decode") == doctest::Approx(5e3));
+  for (const auto& e : nlohmann::json::parse(trace.json({})).at("traceEvents")) {
+    if (e.at("name") == "decode") CHECK(e.at("args") == nlohmann::json{{"prompt_tokens", 0}, {"texts", 2}, {"weights_read_bytes", 9000}, {"weights_waited_ms", 2.0}, {"expert_hits", 7}, {"expert_misses", 2}});
+    if (e.at("name") == "prompt piece") CHECK(e.at("args") == nlohmann::json{{"prompt_tokens", 5}, {"texts", 1}});
+  }
 }
 
 TEST_CASE("times that do not fit together still make phases one after the other") {
@@ -92,7 +96,7 @@ TEST_CASE("a trace keeps nothing while nobody watches, and the last events of th
   trace.add(record_of(1, noon));
   CHECK(trace.counts().kept == 0);
   trace.watch();
-  for (std::size_t i = 0; i < Trace::most_events + 10; ++i) trace.add_step(noon + i * 1us, noon + i * 1us, 0, 1);
+  for (std::size_t i = 0; i < Trace::most_events + 10; ++i) trace.add_pass({.begin = noon + i * 1us, .end = noon + i * 1us, .texts = 1});
   CHECK(trace.counts().kept == Trace::most_events);
   CHECK(trace.counts().dropped == 10);
   check_events(trace.json(noon + std::chrono::microseconds(Trace::most_events)));

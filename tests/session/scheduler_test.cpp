@@ -585,6 +585,32 @@ TEST_CASE("passes are told, with the tokens and texts that they had") {
   CHECK(std::ranges::count(passes, 0, &SchedulerPass::prompt_tokens) == 5);
 }
 
+TEST_CASE("passes tell what streaming weights took in them") {
+  const std::filesystem::path path = std::filesystem::path(BANTAM_SOURCE_DIR) / "models" / "stories-moe";
+  const std::int64_t all = bytes_in_memory(Checkpoint::open(path));
+  const Model model = Model::load(path, {.memory_limit = all / 2});
+  StreamStats told;
+  Scheduler scheduler(Engine(model, {.threads = 1}), {.on_pass = [&](const SchedulerPass& pass) {
+    told.streamed_bytes += pass.weights.streamed_bytes;
+    told.expert_hits += pass.weights.expert_hits;
+    told.expert_misses += pass.weights.expert_misses;
+    told.waited_seconds += pass.weights.waited_seconds;
+  }});
+  Outcome outcome(1);
+  REQUIRE(scheduler.submit(text_request(model.tokenizer().encode("Lily found a red ball in the garden."), 6), outcome.listener()));
+  (void)outcome.wait();
+  REQUIRE(scheduler.wait(120s));
+  const StreamStats counted = scheduler.stats().weights;
+  CHECK(counted.resident_bytes < all);
+  CHECK(told.streamed_bytes > 0);
+  CHECK(told.streamed_bytes == counted.streamed_bytes);
+  CHECK(told.expert_hits > 0);
+  CHECK(told.expert_hits == counted.expert_hits);
+  CHECK(told.expert_misses > 0);
+  CHECK(told.expert_misses == counted.expert_misses);
+  CHECK(told.waited_seconds == doctest::Approx(counted.waited_seconds));
+}
+
 TEST_CASE("how much of a prompt is read is told to who wants to know, and changes nothing of its texts") {
   Scheduler scheduler(stepping_engine(), {.parallel = 2, .step = 1ms});
   TextRequest request = text_request(prompt_of_length(1100, 71), 4, 3);

@@ -20,6 +20,12 @@ struct StreamStats {
   std::int64_t expert_misses = 0;   ///< and those that were read
   double read_seconds = 0;          ///< while something was read
   double waited_seconds = 0;        ///< while inference waited for it
+
+  /// The same since earlier ones were taken of the same engine; memory is what it is now.
+  [[nodiscard]] StreamStats since(const StreamStats& before) const noexcept {
+    return {.resident_bytes = resident_bytes, .streamed_bytes = streamed_bytes - before.streamed_bytes, .expert_hits = expert_hits - before.expert_hits,
+            .expert_misses = expert_misses - before.expert_misses, .read_seconds = read_seconds - before.read_seconds, .waited_seconds = waited_seconds - before.waited_seconds};
+  }
 };
 
 /// How much of a sequence's state is in memory: keys and values of its tokens, and states of recurrent layers. The oldest of them are in a file, which

@@ -21,6 +21,7 @@ struct SchedulerPass {
   std::chrono::steady_clock::time_point begin = {}, end = {};
   std::int64_t texts = 0;          ///< in it
   std::int64_t prompt_tokens = 0;  ///< that were read; the other texts got a token or more each
+  StreamStats weights = {};        ///< what streaming them took in it
 };
 
 /// A smaller model that guesses what a scheduler's texts go on with.
@@ -139,6 +140,7 @@ struct SchedulerStats {
   double prompt_seconds = 0;       ///< of steps that read prompts alone or beside others
   double generate_seconds = 0;     ///< of the others
   std::int64_t refused = 0;        ///< requests, for a full queue
+  StreamStats weights = {};        ///< what streaming them took
 };
 
 /// Takes a text in pieces, as Session::save() writes it.
