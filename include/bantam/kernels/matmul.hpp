@@ -199,7 +199,7 @@ __attribute__((noinline)) void tile_q8(const std::byte* panel, int first_strip, 
   }
 }
 
-/// NR strips by MR tokens of one panel against float activations; out is (MR, NR, 16).
+/// NR strips by MR tokens against float activations; out is (MR, NR, 16). Strips are those of the panel, and of the panels behind it.
 template <class A, QuantFormat F, int NR, int MR>
 __attribute__((noinline)) void tile_f32(const std::byte* panel, int first_strip, std::int64_t columns, const FloatRows& x,
                                         std::int64_t token, [[maybe_unused]] Fetch fetch, float* out) noexcept {
@@ -213,11 +213,15 @@ __attribute__((noinline)) void tile_f32(const std::byte* panel, int first_strip,
   BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
     BANTAM_UNROLL for (int m = 0; m < MR; ++m) total[r][m] = splat_strip<A>(0.0f);
   }
+  static_assert(NR <= 2 || is_float_format<F>);
   const std::int64_t padded = L::padded_columns(columns);
+  [[maybe_unused]] const std::int64_t panel_bytes = L::panel_bytes(columns);
   const std::byte* block = panel + L::header;
   for (std::int64_t first = 0; first < padded; first += block_columns) {
     const int k = padded - first < block_columns ? static_cast<int>(padded - first) : block_columns;
     const std::byte* planes = block + L::plane_at(k, first_strip);
+    // Behind a panel's last block comes the first of one that this tile has begun already.
+    [[maybe_unused]] const std::byte* fetched = block + (padded - first > block_columns ? 0 : (NR - 1) / 2 * panel_bytes);
     for (int g = 0; g < L::groups(k); ++g) {
       IntStrip<A> zeros[NR];
       BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
@@ -238,11 +242,14 @@ __attribute__((noinline)) void tile_f32(const std::byte* panel, int first_strip,
       if (first + end > columns) end = static_cast<int>(columns - first);
       for (int column = begin; column < end; ++column) {
         if constexpr (fetches) {
-          if (column % 8 == 0 && fetch != Fetch::nowhere) prefetch_ahead<L, NR, 8>(block, first_strip, column, fetch);
+          if (column % 8 == 0 && fetch != Fetch::nowhere) {
+            BANTAM_UNROLL for (int r = 0; r < NR; r += 2) prefetch_ahead<L, NR == 1 ? 1 : 2, 8>(fetched + r / 2 * panel_bytes, first_strip, column, fetch);
+          }
         }
         Strip<A> w[NR];
         BANTAM_UNROLL for (int r = 0; r < NR; ++r) {
-          const std::byte* plane = planes + r * L::plane_bytes(k);
+          const std::byte* plane = planes + r % 2 * L::plane_bytes(k);
+          if constexpr (NR > 2) plane += r / 2 * panel_bytes;
           if constexpr (L::half_of_blocks) {
             const std::uint32_t kept = load_kept_blocks<A, F>(block, k, first_strip + r, g);
             w[r] = load_column_of_blocks<A, F>(plane + L::plane_bytes(begin), kept, column - begin);
@@ -343,6 +350,21 @@ void panel_tile(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t
   }
 }
 
+/// Panels of floats that a single token goes through together. Each multiplication waits for the one of the column before, those of other panels do not;
+/// and what the processor's window of instructions holds of memory is more, but sums have to stay in registers.
+template <class A, QuantFormat F, class Rows>
+[[nodiscard]] constexpr int panels_together() {
+  if (!std::is_same_v<Rows, FloatRows> || !is_float_format<F> || Strip<A>::parts > 2) return 1;
+  return Strip<A>::parts == 1 && !std::is_same_v<typename F::Plane, plane::F32> ? 4 : 2;
+}
+
+template <class A, QuantFormat F, int Panels>
+void single_token(const WeightView& w, std::int64_t p, const FloatRows& x, std::int64_t token, Fetch fetch, const OutputRows& out) {
+  alignas(64) float tile[2 * Panels * strip_rows];
+  tile_f32<A, F, 2 * Panels, 1>(w.data + p * Strip16<F>::panel_bytes(w.columns), 0, w.columns, x, token, fetch, tile);
+  for (int i = 0; i < Panels; ++i) store_tile<A, 2, 1>(tile + i * 2 * strip_rows, (p + i) * panel_rows, w.rows, token, out);
+}
+
 /// One panel for tokens token .. end, in tiles that differ by at most a token: small ones leave registers idle.
 template <class A, QuantFormat F, class Rows, int... Smaller>
 BANTAM_INLINE void panel_tokens(const WeightView& w, std::int64_t p, const Rows& x, std::int64_t token, std::int64_t end,
@@ -393,9 +415,14 @@ template <class A, QuantFormat F, class Rows>
 void matmul(const WeightView& w, const Rows& x, const OutputRows& out, const MatmulPart& part) noexcept {
   constexpr bool interleaves = std::is_same_v<Rows, QuantizedRows> && reads_interleaved<A, F>;
   constexpr std::int64_t block = interleaves ? 96 : token_block;  // whole tiles
+  constexpr int together = panels_together<A, F, Rows>();
   for (std::int64_t token = 0; token < part.tokens; token += block) {
     const std::int64_t end = token + block < part.tokens ? token + block : part.tokens;
-    for (std::int64_t p = part.panel_begin; p < part.panel_end; ++p) {
+    std::int64_t p = part.panel_begin;
+    if constexpr (together > 1) {
+      for (; end - token == 1 && part.panel_end - p >= together; p += together) single_token<A, F, together>(w, p, x, token, part.fetch, out);
+    }
+    for (; p < part.panel_end; ++p) {
       std::int64_t rest = token;
       if constexpr (interleaves) {
         constexpr std::make_integer_sequence<int, simd::dot<A>::interleaved_registers> sizes;
