@@ -6,6 +6,7 @@
 #include "memory_bound.hpp"
 #include "sampling_options.hpp"
 #include "signals.hpp"
+#include "stall_watch.hpp"
 #include "verbs.hpp"
 
 namespace bantam::cli {
@@ -141,6 +142,7 @@ int run(RunOptions o) {
   if (!o.save_session.empty()) refuse_overwriting(o.model, o.save_session);
   std::vector<std::string> paths{o.model};
   if (!o.draft.empty()) paths.push_back(o.draft);
+  const StallWatch watch;
   std::vector<AdaptedModel> models = load_together(paths, o.loading, {.context = o.context, .kv = o.kv, .sequences = std::max<std::int64_t>({1, o.continuations, o.beams}), .may_spill = true, .drafts = o.generate.speculation.mtp > 0}, !o.quiet && !o.common.json);
   Session session = open_session(o, std::move(models[0]));
   if (o.grammar) o.generate.grammar.emplace(*o.grammar, session.model().tokenizer());

@@ -13,6 +13,7 @@
 #include "serve_options.hpp"
 #include "server/server.hpp"
 #include "signals.hpp"
+#include "stall_watch.hpp"
 #include "verbs.hpp"
 
 namespace bantam::cli {
@@ -223,6 +224,7 @@ int serve(ServeOptions o) {
   check_serve_options(o);
   read_keys(o);
   apply(o.common);
+  const StallWatch watch;
   const bool has_choice = o.models.size() > 1 || !o.models_folder.empty();
   if (has_choice && (!o.draft.empty() || o.mtp > 0)) throw UsageError("--draft, --mtp: expected one model with them, found several");
   if (has_choice && o.any_name) throw UsageError("--any-name: expected one model with it, found several");

@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <string>
 
 #include "bantam/core/memory.hpp"
@@ -52,8 +55,39 @@ MappedFile::~MappedFile() {
   if (direct_ >= 0) ::close(direct_);
 }
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+std::atomic<int> under_way{0};
+std::atomic<Clock::rep> moved{0};  ///< when one of them ended, or the first began
+
+/// A call that may take as long as a drive wants.
+struct ReadUnderWay {
+  ReadUnderWay() noexcept {
+    if (under_way++ == 0) note_now();
+  }
+  ~ReadUnderWay() {
+    note_now();
+    --under_way;
+  }
+  ReadUnderWay(const ReadUnderWay&) = delete;
+  ReadUnderWay& operator=(const ReadUnderWay&) = delete;
+
+ private:
+  static void note_now() noexcept { moved = Clock::now().time_since_epoch().count(); }
+};
+
+}  // namespace
+
+double stalled_read_seconds() noexcept {
+  if (under_way == 0) return 0;
+  const Clock::duration since = Clock::now().time_since_epoch() - Clock::duration(moved.load());
+  return std::max(0.0, std::chrono::duration<double>(since).count());
+}
+
 /// The bytes offset .. end of the file.
 void MappedFile::read_from(int descriptor, std::size_t offset, std::size_t end, std::byte* to) const {
+  const ReadUnderWay waits;
   while (offset < end) {
     const ssize_t count = ::pread(descriptor, to, end - offset, static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
@@ -75,6 +109,7 @@ void MappedFile::read_blocks(std::span<const std::byte> part, std::byte* to) con
   const std::size_t last = round_up(offset + part.size(), block_bytes);
   std::size_t done = first;
   // Whole blocks are asked for: the last of the file comes short.
+  const ReadUnderWay waits;
   while (direct_ >= 0 && done < std::min(last, size_)) {
     const ssize_t count = ::pread(direct_, to + (done - first), last - done, static_cast<off_t>(done));
     if (count <= 0) break;  // the plain way finishes it, or says why it cannot

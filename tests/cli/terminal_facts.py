@@ -238,11 +238,17 @@ def facts_chat_editing(h, models):
     h.equal("whatever it held", terminal.end(), 0)
 
 
+def preloaded(h, name):
+    library = os.environ.get(name)
+    if library is None:
+        print(f"skipped: {h.group}: {name} names no library (with sanitizers nothing is preloaded)")
+    return library
+
+
 def facts_chat_interrupted(h, models):
     """Ctrl-C while the editor is about to wait, handled on another thread: found once by a busy machine."""
-    late_wait = os.environ.get("BANTAM_LATE_WAIT")
+    late_wait = preloaded(h, "BANTAM_LATE_WAIT")
     if late_wait is None:
-        print(f"skipped: {h.group}: BANTAM_LATE_WAIT names no library (with sanitizers nothing is preloaded)")
         return
     terminal = ChatTerminal(h, "run", chat_model(h, models), "-n", 8, "--threads", 2, preload=late_wait)
     terminal.prompt()
@@ -382,6 +388,25 @@ def wide_model(h, models, width):
         file.write(struct.pack("<Q", len(text)) + text)
         file.truncate(8 + len(text) + end)
     return str(folder)
+
+
+def facts_slow_drive(h, models):
+    slow_drive = preloaded(h, "BANTAM_SLOW_DRIVE")
+    if slow_drive is None:
+        return
+    flag, all_on_disk = Path(h.temporary("drive-sleeps")), h.write("map.json", '{"": "disk"}')
+    os.environ["SLOW_DRIVE"] = str(flag)
+    terminal = ChatTerminal(h, "run", chat_model(h, models), "-n", 8, "--temperature", 0, "--device-map", all_on_disk, preload=slow_drive)
+    del os.environ["SLOW_DRIVE"]
+    terminal.prompt()
+    right = terminal.say("Hello")
+    terminal.say("/reset")
+    flag.touch()
+    late = terminal.say("Hello")
+    h.fact("a drive that does not answer is told of", re.search(r"bantam: nothing has come from the drive for 3 s, still waiting\n", late), late)
+    h.equal("nothing else has changed", [line for line in late.split("\n") if not line.startswith("bantam: ")], [line for line in right.split("\n") if not line.startswith("bantam: ")])
+    terminal.type(b"/bye\r")
+    h.equal("it ends well", terminal.end(), 0)
 
 
 def facts_loading(h, models):

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <limits>
 #include <map>
 #include <thread>
@@ -28,6 +29,7 @@ std::atomic<int> calls_before_fault{0};
 std::atomic<bool> reads_little{false};
 std::atomic<int> little_reads{0};
 std::atomic<int> reads{0};
+std::atomic<bool> stalls{false};
 std::atomic<std::int64_t> bytes_around{0}, bytes_through{0};  ///< the system's page cache
 
 }  // namespace
@@ -44,6 +46,7 @@ extern "C" ssize_t pread(int descriptor, void* bytes, size_t count, off_t offset
     errno = EINTR;
     return -1;
   }
+  while (stalls) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ++reads;
   ((::fcntl(descriptor, F_GETFL) & O_DIRECT) != 0 ? bytes_around : bytes_through) += static_cast<std::int64_t>(count);
   return real(descriptor, bytes, reads_little ? std::min<size_t>(count, 1000) : count, offset);
@@ -538,6 +541,23 @@ TEST_CASE("a disk that fails at any read is one clear line, and the session goes
     reads_little = false;
     CHECK(found == expected);
     CHECK(little_reads > 0);
+  });
+}
+
+TEST_CASE("a disk that does not answer is told of while it does not, and costs nothing but time") {
+  for_each_file([](const std::filesystem::path& path, Engine& engine) {
+    const std::vector<float> expected = logits_of(Model::load(path), 2);
+    CHECK(logits_by(engine, some_tokens(14), 9) == expected);
+    stalls = true;
+    auto found = std::async(std::launch::async, [&] { return logits_by(engine, some_tokens(14), 9); });
+    double stalled = 0;
+    for (int i = 0; i < 20000 && stalled < 0.05; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      stalled = stalled_read_seconds();
+    }
+    stalls = false;
+    CHECK(stalled >= 0.05);
+    CHECK(found.get() == expected);
   });
 }
 

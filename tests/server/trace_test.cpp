@@ -75,7 +75,8 @@ TEST_CASE("a trace has each request with its phases, and the steps") {
   CHECK(durations.at("answer") == doctest::Approx(10e3));
   CHECK(durations.at("prompt piece") == doctest::Approx(10e3));
   CHECK(durations.at("decode") == doctest::Approx(5e3));
-  for (const auto& e : nlohmann::json::parse(trace.json({})).at("traceEvents")) {
+  const auto json = nlohmann::json::parse(trace.json({}));
+  for (const auto& e : json.at("traceEvents")) {
     if (e.at("name") == "decode") CHECK(e.at("args") == nlohmann::json{{"prompt_tokens", 0}, {"texts", 2}, {"weights_read_bytes", 9000}, {"weights_waited_ms", 2.0}, {"expert_hits", 7}, {"expert_misses", 2}});
     if (e.at("name") == "prompt piece") CHECK(e.at("args") == nlohmann::json{{"prompt_tokens", 5}, {"texts", 1}});
   }

@@ -53,6 +53,9 @@ class MappedFile {
   std::int64_t changed_ns_ = 0;  ///< when its bytes were changed last
 };
 
+/// While any thread waits for read() or read_blocks() of any file: how long ago the last of these calls ended, or the first began. 0: none waits. From any thread.
+[[nodiscard]] double stalled_read_seconds() noexcept;
+
 /// Writes a file under a temporary name in the same folder. commit() syncs it and renames it into place; without
 /// commit() the destructor removes it, so the old file under the final name stays whole. A process that is killed leaves
 /// ".<name>.<letters>.partial" behind, which the next one that writes the same name removes: a lock tells it from the file of one
