@@ -31,7 +31,8 @@ double rate_of(const MappedFile& file, int readers, bool around_cache, std::size
   const Stopwatch watch;
   const auto work = [&] {
     try {
-      const auto room = allocate_storage(probe_bytes + MappedFile::block_bytes);
+      // A huge page, as what is read in earnest goes to: ordinary ones may take four times as long.
+      const auto room = allocate_storage(std::size_t{2} << 20);
       const auto at = reinterpret_cast<std::uintptr_t>(room.get());
       std::byte* const to = room.get() + (round_up<std::uintptr_t>(at, MappedFile::block_bytes) - at);
       while (watch.seconds() < seconds_each && !failed) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
+#include <vector>
 
 #include "bantam/core/memory.hpp"
 #include "bantam/io/file.hpp"
@@ -10,27 +12,76 @@
 
 namespace bantam::inline v0 {
 
+/// Memory that pieces of files are read to, a huge page each: a drive writes to that in one go. To ordinary pages it writes 4 KiB at a time, unless they happen to
+/// lie side by side, which took four times as long on a virtual machine. To touch a page for the first time takes longer than to read it, so those that are
+/// done with are kept for the next.
+class ReadBuffers {
+ public:
+  static constexpr std::size_t bytes = std::size_t{2} << 20;
+  using Memory = std::shared_ptr<std::byte>;
+
+  [[nodiscard]] Memory take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        Memory last = std::move(free_.back());
+        free_.pop_back();
+        return last;
+      }
+    }
+    return allocate_storage(bytes);
+  }
+  void give_back(Memory memory) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (free_.size() < free_.capacity()) free_.push_back(std::move(memory));
+  }
+  /// Of the process.
+  [[nodiscard]] static ReadBuffers& shared() {
+    static ReadBuffers all;
+    return all;
+  }
+
+ private:
+  /// As many as readers of a stream there are at most.
+  ReadBuffers() { free_.reserve(8); }
+  std::mutex mutex_;
+  std::vector<Memory> free_;
+};
+
 /// Read, never mapped. Throws what reading throws.
 class FilePart {
  public:
-  FilePart(const MappedFile& file, std::span<const std::byte> part, Reading reading) : memory_(std::make_unique_for_overwrite<std::byte[]>(part.size() + 3 * block)) {
+  FilePart(const MappedFile& file, std::span<const std::byte> part, Reading reading) : is_shared_(part.size() + 2 * block <= ReadBuffers::bytes) {
+    memory_ = is_shared_ ? ReadBuffers::shared().take() : allocate_storage(part.size() + 3 * block);
     std::byte* to = memory_.get();
-    if (reading == Reading::direct) {
-      // Blocks of the file go to whole blocks of memory.
-      const auto address = reinterpret_cast<std::uintptr_t>(to);
-      to += round_up<std::uintptr_t>(address, block) - address;
-      file.read_blocks(part, to);
-      to += static_cast<std::size_t>(part.data() - file.bytes().data()) % block;
-    } else {
-      file.read(part, to);
+    try {
+      if (reading == Reading::direct) {
+        // Blocks of the file go to whole blocks of memory.
+        const auto address = reinterpret_cast<std::uintptr_t>(to);
+        to += round_up<std::uintptr_t>(address, block) - address;
+        file.read_blocks(part, to);
+        to += static_cast<std::size_t>(part.data() - file.bytes().data()) % block;
+      } else {
+        file.read(part, to);
+      }
+    } catch (...) {
+      leave();
+      throw;
     }
     bytes_ = {to, part.size()};
   }
+  ~FilePart() { leave(); }
+  FilePart(const FilePart&) = delete;
+  FilePart& operator=(const FilePart&) = delete;
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
   static constexpr std::size_t block = MappedFile::block_bytes;
-  std::unique_ptr<std::byte[]> memory_;
+  void leave() noexcept {
+    if (is_shared_) ReadBuffers::shared().give_back(std::move(memory_));
+  }
+  bool is_shared_;
+  std::shared_ptr<std::byte> memory_;
   std::span<const std::byte> bytes_;
 };
 
