@@ -21,19 +21,15 @@ class ReadBuffers {
   using Memory = std::shared_ptr<std::byte>;
 
   [[nodiscard]] Memory take() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        Memory last = std::move(free_.back());
-        free_.pop_back();
-        return last;
-      }
+    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && !free_.empty()) {
+      Memory last = std::move(free_.back());
+      free_.pop_back();
+      return last;
     }
     return allocate_storage(bytes);
   }
   void give_back(Memory memory) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (free_.size() < free_.capacity()) free_.push_back(std::move(memory));
+    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && free_.size() < free_.capacity()) free_.push_back(std::move(memory));
   }
   /// Of the process.
   [[nodiscard]] static ReadBuffers& shared() {
@@ -44,7 +40,7 @@ class ReadBuffers {
  private:
   /// As many as readers of a stream there are at most.
   ReadBuffers() { free_.reserve(8); }
-  std::mutex mutex_;
+  std::mutex mutex_;  ///< tried, never waited for: a child of fork() may find it locked for ever
   std::vector<Memory> free_;
 };
 
