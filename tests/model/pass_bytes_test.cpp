@@ -7,6 +7,7 @@
 #include "bantam/core/memory.hpp"
 #include "bantam/model/forward.hpp"
 #include "bantam/nn/attention.hpp"
+#include "model/sources/file_part.hpp"
 #include "tiny_model.hpp"
 
 using namespace bantam;
@@ -53,6 +54,22 @@ std::int64_t held_by(const Model& model, const std::vector<TokenId>& tokens, int
 }
 
 }  // namespace
+
+TEST_CASE("what files are read to, which the process keeps, is not an allocator's that may be gone by then") {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> bytes(5000, std::byte{7});
+  AtomicFile written(folder / "some");
+  written.write(bytes);
+  written.commit();
+  const auto file = MappedFile::open(folder / "some");
+  const CountedStorage storage;
+  std::vector<std::unique_ptr<FilePart>> parts;  // more than are kept
+  for (int i = 0; i < 9; ++i) {
+    parts.push_back(std::make_unique<FilePart>(*file, file->bytes().subspan(3), i % 2 == 0 ? Reading::direct : Reading::buffered));
+    CHECK(std::ranges::equal(parts.back()->bytes(), std::span(bytes).subspan(3)));
+  }
+  CHECK(storage.bytes() == 0);
+}
 
 TEST_CASE("a pass takes no more than is said before, and not much less") {
   for (const ArchSpec* arch : architectures_by_parts()) {

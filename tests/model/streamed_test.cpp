@@ -31,6 +31,7 @@ std::atomic<int> little_reads{0};
 std::atomic<int> reads{0};
 std::atomic<bool> stalls{false};
 std::atomic<std::int64_t> bytes_around{0}, bytes_through{0};  ///< the system's page cache
+std::atomic<int> reads_beside_huge_pages{0};                  ///< around it, to what is not the beginning of a huge page
 
 }  // namespace
 
@@ -48,7 +49,9 @@ extern "C" ssize_t pread(int descriptor, void* bytes, size_t count, off_t offset
   }
   while (stalls) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ++reads;
-  ((::fcntl(descriptor, F_GETFL) & O_DIRECT) != 0 ? bytes_around : bytes_through) += static_cast<std::int64_t>(count);
+  const bool around = (::fcntl(descriptor, F_GETFL) & O_DIRECT) != 0;
+  (around ? bytes_around : bytes_through) += static_cast<std::int64_t>(count);
+  if (around && reinterpret_cast<std::uintptr_t>(bytes) % (2 << 20) != 0) ++reads_beside_huge_pages;
   return real(descriptor, bytes, reads_little ? std::min<size_t>(count, 1000) : count, offset);
 }
 
@@ -233,6 +236,7 @@ TEST_CASE("what is loaded within a bound is read around the system's page cache"
   };
   const auto read_by = [&](const LoadOptions& options) {
     bytes_around = bytes_through = 0;
+    reads_beside_huge_pages = 0;
     (void)Model::load(folder / "m.gguf", options);
     return Read{bytes_around, bytes_through};
   };
@@ -240,6 +244,7 @@ TEST_CASE("what is loaded within a bound is read around the system's page cache"
   CHECK(whole.around == 0);
   CHECK(whole.through > all / 2);
   CHECK(within.around > all / 8);
+  CHECK(reads_beside_huge_pages == 0);
   CHECK(within.through < whole.through / 4);  // the header, and norms
 }
 

@@ -18,7 +18,13 @@ namespace bantam::inline v0 {
 class ReadBuffers {
  public:
   static constexpr std::size_t bytes = std::size_t{2} << 20;
-  using Memory = std::shared_ptr<std::byte>;
+  struct Release {
+    std::size_t size = 0;
+    void operator()(std::byte* memory) const noexcept { detail::release_large(memory, size); }
+  };
+  /// Of the process, not of a StorageAllocator: it may be kept until the process ends, when the allocator's owner is gone.
+  using Memory = std::unique_ptr<std::byte, Release>;
+  [[nodiscard]] static Memory allocate(std::size_t size) { return {static_cast<std::byte*>(detail::allocate_large(size)), Release{size}}; }
 
   [[nodiscard]] Memory take() {
     if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && !free_.empty()) {
@@ -26,7 +32,7 @@ class ReadBuffers {
       free_.pop_back();
       return last;
     }
-    return allocate_storage(bytes);
+    return allocate(bytes);
   }
   void give_back(Memory memory) noexcept {
     if (const std::unique_lock lock(mutex_, std::try_to_lock); lock && free_.size() < free_.capacity()) free_.push_back(std::move(memory));
@@ -47,8 +53,8 @@ class ReadBuffers {
 /// Read, never mapped. Throws what reading throws.
 class FilePart {
  public:
-  FilePart(const MappedFile& file, std::span<const std::byte> part, Reading reading) : is_shared_(part.size() + 2 * block <= ReadBuffers::bytes) {
-    memory_ = is_shared_ ? ReadBuffers::shared().take() : allocate_storage(part.size() + 3 * block);
+  FilePart(const MappedFile& file, std::span<const std::byte> part, Reading reading) : is_shared_(part.size() + 3 * block <= ReadBuffers::bytes) {
+    memory_ = is_shared_ ? ReadBuffers::shared().take() : ReadBuffers::allocate(part.size() + 3 * block);
     std::byte* to = memory_.get();
     try {
       if (reading == Reading::direct) {
@@ -77,7 +83,7 @@ class FilePart {
     if (is_shared_) ReadBuffers::shared().give_back(std::move(memory_));
   }
   bool is_shared_;
-  std::shared_ptr<std::byte> memory_;
+  ReadBuffers::Memory memory_;
   std::span<const std::byte> bytes_;
 };
 
