@@ -3,6 +3,8 @@
 #
 # As many tests run at once as there are processors. Each of them would start a thread on every one, and threads wait for each other by looking:
 # what one test waits for another has to compute. FOLDER holds a lock for each processor.
+#
+# CTest's PROCESSOR_AFFINITY means the same and does nothing in Debian's CMake 3.25, which is linked with the system's libuv.
 set -euo pipefail
 folder=$1
 shift
