@@ -21,7 +21,7 @@ set(BANTAM_JSON_SOURCES ${PROJECT_SOURCE_DIR}/src/io/json.cpp ${PROJECT_SOURCE_D
 list(REMOVE_ITEM BANTAM_SOURCES ${BANTAM_JSON_SOURCES})
 add_library(bantam_json OBJECT ${BANTAM_JSON_SOURCES})
 target_include_directories(bantam_json PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(bantam_json PRIVATE bantam_flags nlohmann_json::nlohmann_json)
+target_link_libraries(bantam_json PRIVATE bantam_flags bantam_covered nlohmann_json::nlohmann_json)
 
 add_library(bantam-core STATIC ${BANTAM_SOURCES} $<TARGET_OBJECTS:bantam_json>)
 add_library(bantam::bantam ALIAS bantam-core)
@@ -37,7 +37,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/compress/journal.cpp ${PRO
 target_link_libraries(bantam-core
   PUBLIC Threads::Threads
   PRIVATE TBB::tbb PkgConfig::PCRE2 PkgConfig::UTF8PROC
-          $<BUILD_INTERFACE:bantam_flags> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:Eigen3::Eigen>
+          $<BUILD_INTERFACE:bantam_flags> $<BUILD_INTERFACE:bantam_covered> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:Eigen3::Eigen>
           $<BUILD_INTERFACE:PkgConfig::XXHASH>)
 
 bantam_unity(bantam-core)

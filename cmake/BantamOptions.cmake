@@ -6,7 +6,7 @@ endif()
 
 option(BANTAM_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 set(BANTAM_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
-option(BANTAM_FUZZ_QUICKLY "Fuzzers that are built quickly, and check less (preset fuzz-quick)" OFF)
+option(BANTAM_FUZZERS "Build the fuzzers, with the sanitizers of BANTAM_SANITIZE (presets dev and fuzz)" OFF)
 
 # Most of the time that a file takes goes into the headers that its neighbors include too. Off where one file is edited for long.
 option(BANTAM_UNITY "Compile the files of a folder up to sixteen at a time" ON)
@@ -47,14 +47,10 @@ if(BANTAM_SANITIZE)
     set(ignored ${PROJECT_SOURCE_DIR}/tests/fuzz/uninstrumented.txt)
     target_compile_options(bantam_flags INTERFACE -fsanitize-ignorelist=${ignored} -fsanitize-coverage-ignorelist=${ignored})
   endif()
-  if(BANTAM_SANITIZE MATCHES "undefined" AND (BANTAM_FUZZ_QUICKLY OR NOT BANTAM_SANITIZE MATCHES "fuzzer"))
+  if(BANTAM_SANITIZE MATCHES "undefined" AND NOT BANTAM_SANITIZE MATCHES "fuzzer")
     # Checks of every pointer at every use, which take half of the time that gcc needs and a quarter of clang's. The address sanitizer sees
     # most of what they see; fuzzers that run for long make them all.
     target_compile_options(bantam_flags INTERFACE -fno-sanitize=null,alignment,object-size,vptr,pointer-overflow,nonnull-attribute,returns-nonnull-attribute)
-  endif()
-  if(BANTAM_FUZZ_QUICKLY)
-    # A fifth of the time of clang. Ends of scopes are watched by the dev build; what is read and written, by calls.
-    target_compile_options(bantam_flags INTERFACE -fno-sanitize-address-use-after-scope "SHELL:-mllvm -asan-instrumentation-with-call-threshold=0")
   endif()
   target_link_options(bantam_flags INTERFACE -fsanitize=${BANTAM_SANITIZE})
   if(BANTAM_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -63,6 +59,14 @@ if(BANTAM_SANITIZE)
     target_link_options(bantam_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
   endif()
   target_compile_definitions(bantam_flags INTERFACE BANTAM_CHECKED)
+endif()
+
+# What fuzzers are directed by: code that reads what comes from outside says which of its blocks ran. With clang all code does (fuzzer-no-link).
+add_library(bantam_covered INTERFACE)
+if(BANTAM_FUZZERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_library(bantam_uncounted STATIC ${PROJECT_SOURCE_DIR}/tests/fuzz/libfuzzer/uncounted.c)
+  target_compile_options(bantam_covered INTERFACE -fsanitize-coverage=trace-pc)
+  target_link_libraries(bantam_covered INTERFACE bantam_uncounted)
 endif()
 
 # bantam_unity(TARGET): compiles its files in groups of up to sixteen, as equal as can be. A group stays within a folder, so that a name

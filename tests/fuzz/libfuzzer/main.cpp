@@ -1,7 +1,12 @@
 // Every fuzzer in one program, which links once: its first argument names the target, the others are libFuzzer's.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+// What tests share speaks of doctest. No case of it runs here.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
 
 #include "fuzz/fuzz.hpp"
 
@@ -35,7 +40,7 @@ int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::snprintf(name, sizeof name, "%s%s", std::string(option).c_str(), std::string(chosen->name).c_str());
   (*argv)[1] = name;
   // What a target makes once, models and files, takes up to some seconds of a busy machine. It is no input's time.
-  constexpr std::uint8_t first[8] = {};
+  const std::array<std::uint8_t, 8> first{};
   chosen->run(first);
   return 0;
 }
