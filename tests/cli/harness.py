@@ -126,7 +126,7 @@ class Harness:
     def refuses(self, status, *arguments, says="", **how):
         """Exit status, nothing on standard output, one line `bantam: ...` on standard error."""
         if QUICK:
-            # Half of all starts. To look for leaks takes a third of one, and programs that do their work are asked.
+            # To look for leaks takes a third of a start. It is done where the program does its work.
             options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
             how["env"] = {**how.get("env", os.environ), "ASAN_OPTIONS": options}
         result = self.run(*arguments, **how)

@@ -5,7 +5,6 @@
 
 #include "bantam/nn/attention.hpp"
 #include "bantam/tensor/random.hpp"
-#include "limits.hpp"
 #include "reference/softmax.hpp"
 
 namespace bantam::test {
@@ -42,7 +41,6 @@ const Case cases[] = {
 TEST_CASE("rows see what was chosen for them, few tokens or many, the same bits together and alone") {
   const Text text;
   for (const Case& c : cases) {
-    int turn = 0;
     CAPTURE(c.name);
     const auto padded = [](std::int64_t dim) { return round_up<std::int64_t>(dim, 16); };
     const std::int64_t kv = c.layer.heads, d = c.shape.head_dim, of_values = c.shape.value_dim;
@@ -79,10 +77,8 @@ TEST_CASE("rows see what was chosen for them, few tokens or many, the same bits 
         return out;
       };
       const std::vector<float> all = run(Text::rows, 1);
-      for (const std::int64_t together : {std::int64_t{1}, std::int64_t{7}, Text::rows}) {
-        if (quick() && turn++ % 4 != 0) continue;  // each once
-        CHECK(run(together, 3) == all);
-      }
+      for (const std::int64_t together : {1, 7}) CHECK(run(together, 3) == all);
+      CHECK(run(Text::rows, 3) == all);
       if (kind != std::string_view("f32")) continue;
       double worst = 0;
       for (std::int64_t row = 0; row < Text::rows; ++row) {
