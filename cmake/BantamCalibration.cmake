@@ -11,6 +11,6 @@ add_custom_command(
   COMMENT "Generating calibrate/calibration_text.inc"
   VERBATIM)
 
-target_sources(bantam-core PRIVATE ${BANTAM_CALIBRATION_CODE})
+target_sources(bantam_computing PRIVATE ${BANTAM_CALIBRATION_CODE})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/calibrate/default_calibration.cpp PROPERTIES
   OBJECT_DEPENDS ${BANTAM_CALIBRATION_CODE} INCLUDE_DIRECTORIES ${PROJECT_BINARY_DIR}/generated)
