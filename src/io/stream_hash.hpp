@@ -5,6 +5,9 @@
 #include <span>
 
 #define XXH_INLINE_ALL
+#if !defined(NDEBUG)
+#define XXH_NO_INLINE_HINTS 1  // -Og does not inline all that xxHash insists on
+#endif
 #include <xxhash.h>
 
 namespace bantam::inline v0 {
