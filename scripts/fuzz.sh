@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the fuzzers: scripts/fuzz.sh [SECONDS | --runs N] [TARGET...]
-#   SECONDS  for all targets together (60), as many at once as there are processors; each gets its share
-#   --runs N executions of each target instead
+# Runs the fuzzers: scripts/fuzz.sh [SECONDS | --runs N] [TARGET | TARGET=SECONDS]...
+#   SECONDS         for all targets together (60), as many at once as there are processors; each gets its share
+#   --runs N        executions of each target instead
+#   TARGET=SECONDS  this one has seconds of its own; the others, or those that are named without, share the rest
 # A target that is named twice runs twice at once: scripts/fuzz.sh 3600 server server
 # Each target starts from its kept corpus (tests/fuzz/corpus/TARGET); what it finds besides goes to build/fuzz/found/TARGET.
 # Prints a table; exits 1 when an input crashed, hung or took too much memory, which is kept under build/fuzz/crashes.
@@ -13,7 +14,7 @@ seconds=60 runs=
 case "${1:-}" in
   --runs) runs=$2; shift 2 ;;
   [0-9]*) seconds=$1; shift ;;
-  -*) sed -n '2,7s/^# //p' "$0"; exit 2 ;;
+  -*) sed -n '2,8s/^# //p' "$0"; exit 2 ;;
 esac
 
 ensure_packages "${build_packages[@]}" "${fuzz_packages[@]}"
@@ -27,14 +28,23 @@ configure_and_build $preset fuzz >build/fuzz.log 2>&1 || { tail -60 build/fuzz.l
 
 program=$PWD/build/$preset/fuzz
 mapfile -t all < <("$program" --list)
-targets=("${@:-${all[@]}}")
-if [ $# -eq 0 ]; then targets=("${all[@]}"); fi
-for target in "${targets[@]}"; do
+declare -A own=()
+targets=()
+for name in "$@"; do
+  if [[ $name =~ ^(.+)=([0-9]+)$ ]]; then own[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}; else targets+=("$name"); fi
+done
+[ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
+for target in "${targets[@]}" "${!own[@]}"; do
   printf '%s\n' "${all[@]}" | grep -qx "$target" || { echo "no target $target; there are: ${all[*]}" >&2; exit 2; }
 done
 at_once=$(nproc)
-share=$((seconds * at_once / ${#targets[@]}))
+sharing=()
+for target in "${targets[@]}"; do [ -n "${own[$target]:-}" ] || sharing+=("$target"); done
+shared=$((seconds * at_once))
+for target in "${!own[@]}"; do shared=$((shared - own[$target])); done
+share=$((shared / (${#sharing[@]} > 0 ? ${#sharing[@]} : 1)))
 share=$((share > seconds ? seconds : share > 0 ? share : 1))
+targets=("${!own[@]}" "${sharing[@]}")
 
 # An input has five seconds and 256 MB for one allocation: promises are far below (docs/security.md); under sanitizers, on a busy
 # machine, this is what separates a hang from a wait.
@@ -65,7 +75,7 @@ fuzz() {
   # A server keeps what later requests may want, which looks like a leak until the end: to search all of memory after each takes most of the time.
   case "$target" in server | http) options+=(-detect_leaks=0) ;; esac
 
-  local status=0 executions=0 began=$SECONDS left=${runs:-$share} bounds
+  local status=0 executions=0 began=$SECONDS left=${runs:-${own[$target]:-$share}} bounds
   while [ "$left" -gt 0 ] && [ $status -eq 0 ]; do
     if [ -n "$runs" ]; then bounds=(-max_total_time=45 "-runs=$left"); else bounds=("-max_total_time=$((left < 45 ? left : 45))"); fi
     mkdir -p "$round"
@@ -73,7 +83,7 @@ fuzz() {
     TMPDIR=$corpora "$program" "$target" "${options[@]}" "${bounds[@]}" "$round" "$kept" >"$log" 2>&1 || status=1
     find "$round" -type f -exec mv -t "$found" {} +
     executions=$((executions + $(figure number_of_executed_units: "$log")))
-    if [ -n "$runs" ]; then left=$((runs - executions)); else left=$((share - (SECONDS - began))); fi
+    if [ -n "$runs" ]; then left=$((runs - executions)); else left=$((${own[$target]:-$share} - (SECONDS - began))); fi
   done
 
   local row
