@@ -5,6 +5,7 @@
 
 #include "bantam/nn/attention.hpp"
 #include "bantam/tensor/random.hpp"
+#include "limits.hpp"
 #include "reference/softmax.hpp"
 
 namespace bantam::test {
@@ -81,7 +82,8 @@ TEST_CASE("rows see what was chosen for them, few tokens or many, the same bits 
       CHECK(run(Text::rows, 3) == all);
       if (kind != std::string_view("f32")) continue;
       double worst = 0;
-      for (std::int64_t row = 0; row < Text::rows; ++row) {
+      // 120 rows, each of which sees every fourth span as others do: a seventh has all kinds.
+      for (std::int64_t row = 0; row < Text::rows; row += quick() ? 7 : 1) {
         for (std::int64_t h = 0; h < c.shape.heads; ++h) {
           const std::int64_t head = h / (c.shape.heads / kv);
           std::vector<double> scores;
