@@ -32,6 +32,7 @@ target_include_directories(bantam_computing PRIVATE ${PROJECT_SOURCE_DIR}/includ
 target_link_libraries(bantam_computing PRIVATE TBB::tbb bantam_flags nlohmann_json::nlohmann_json Eigen3::Eigen)
 bantam_unity(bantam_computing)
 if(BANTAM_SANITIZE)
+  # Where the rest of the dev preset has -Og: tests wait for these loops.
   target_compile_options(bantam_computing PRIVATE -O1)
 endif()
 

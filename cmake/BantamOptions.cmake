@@ -11,31 +11,40 @@ option(BANTAM_FUZZERS "Build the fuzzers, with the sanitizers of BANTAM_SANITIZE
 # Most of the time that a file takes goes into the headers that its neighbors include too. Off where one file is edited for long.
 option(BANTAM_UNITY "Compile the files of a folder up to sixteen at a time" ON)
 
-# What starts the compiler.
-set(launcher "")
-# Where the system gives huge pages to who asks for them, the compiler is made to ask: a sixth to a fifth less time on virtual machines.
-find_program(BANTAM_HOST_CC NAMES cc gcc clang DOC "Compiles what runs on the machine that builds")
-set(huge_pages_setting /sys/kernel/mm/transparent_hugepage/enabled)
-if(BANTAM_HOST_CC AND EXISTS ${huge_pages_setting})
-  file(READ ${huge_pages_setting} setting)
-  if(setting MATCHES "\\[madvise\\]")
-    set(huge_pages ${CMAKE_BINARY_DIR}/huge_pages.so)
-    execute_process(COMMAND ${BANTAM_HOST_CC} -O2 -shared -fPIC -o ${huge_pages} ${CMAKE_CURRENT_LIST_DIR}/huge_pages.c
-      RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-    if(NOT failed)
-      list(APPEND launcher LD_PRELOAD=${huge_pages})
-    endif()
+# bantam_huge_pages(RESULT): where the system gives huge pages to who asks for them, what makes the compiler ask: a sixth to a fifth less
+# time on virtual machines (docs/lab/ci.md).
+function(bantam_huge_pages result)
+  set(${result} "" PARENT_SCOPE)
+  set(setting /sys/kernel/mm/transparent_hugepage/enabled)
+  # Not CMAKE_C_COMPILER: a cross compiler runs here, and what it makes does not.
+  find_program(BANTAM_HOST_CC NAMES cc gcc clang DOC "Compiles what runs on the machine that builds")
+  if(NOT BANTAM_HOST_CC OR NOT EXISTS ${setting})
+    return()
   endif()
-endif()
-find_program(CCACHE ccache)
-if(CCACHE)
-  # Paths below this folder count as relative ones, so that another clone or work tree of it finds what this one compiled.
-  list(APPEND launcher CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
-endif()
-if(launcher AND PROJECT_IS_TOP_LEVEL)
-  list(PREPEND launcher ${CMAKE_COMMAND} -E env)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
-  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  file(READ ${setting} choices)
+  if(NOT choices MATCHES "\\[madvise\\]")
+    return()
+  endif()
+  set(library ${CMAKE_BINARY_DIR}/huge_pages.so)
+  execute_process(COMMAND ${BANTAM_HOST_CC} -O2 -shared -fPIC -o ${library} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/huge_pages.c
+    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(NOT failed)
+    set(${result} LD_PRELOAD=${library} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# What starts the compiler; another project has its own.
+if(PROJECT_IS_TOP_LEVEL)
+  bantam_huge_pages(launcher)
+  find_program(CCACHE ccache)
+  if(CCACHE)
+    # Paths below this folder count as relative ones, so that another clone or work tree of it finds what this one compiled.
+    list(APPEND launcher CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  endif()
+  if(launcher)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${launcher})
+    set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
 endif()
 
 add_library(bantam_flags INTERFACE)

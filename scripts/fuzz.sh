@@ -45,6 +45,7 @@ for target in "${!own[@]}"; do shared=$((shared - own[$target])); done
 share=$((shared / (${#sharing[@]} > 0 ? ${#sharing[@]} : 1)))
 share=$((share > seconds ? seconds : share > 0 ? share : 1))
 targets=("${!own[@]}" "${sharing[@]}")
+for target in "${sharing[@]}"; do own[$target]=$share; done
 
 # An input has five seconds and 256 MB for one allocation: promises are far below (docs/security.md); under sanitizers, on a busy
 # machine, this is what separates a hang from a wait.
@@ -75,7 +76,7 @@ fuzz() {
   # A server keeps what later requests may want, which looks like a leak until the end: to search all of memory after each takes most of the time.
   case "$target" in server | http) options+=(-detect_leaks=0) ;; esac
 
-  local status=0 executions=0 began=$SECONDS left=${runs:-${own[$target]:-$share}} bounds
+  local status=0 executions=0 began=$SECONDS left=${runs:-${own[$target]}} bounds
   while [ "$left" -gt 0 ] && [ $status -eq 0 ]; do
     if [ -n "$runs" ]; then bounds=(-max_total_time=45 "-runs=$left"); else bounds=("-max_total_time=$((left < 45 ? left : 45))"); fi
     mkdir -p "$round"
@@ -83,7 +84,7 @@ fuzz() {
     TMPDIR=$corpora "$program" "$target" "${options[@]}" "${bounds[@]}" "$round" "$kept" >"$log" 2>&1 || status=1
     find "$round" -type f -exec mv -t "$found" {} +
     executions=$((executions + $(figure number_of_executed_units: "$log")))
-    if [ -n "$runs" ]; then left=$((runs - executions)); else left=$((${own[$target]:-$share} - (SECONDS - began))); fi
+    if [ -n "$runs" ]; then left=$((runs - executions)); else left=$((own[$target] - (SECONDS - began))); fi
   done
 
   local row
